@@ -286,3 +286,36 @@ func.func @repeated(%q: !t) -> (!t, !w) {
   %l = linalg.broadcast ins(%lse : !l) outs(%e : !w) dimensions = [3]
   return %o, %l : !t, !w
 }
+
+// -----
+
+// A thread has 64 elements of the output in f64 and would have as many of the residual,
+// 256 registers, for two queries as for 64. In f32 they are 128.
+
+// CHECK-LABEL: func @wide
+// CHECK:       scf.forall
+// CHECK-NOT:     linalg.add
+// CHECK:         scf.forall.in_parallel
+// CHECK:       linalg.add
+// LOG: linalg.add at {{.*}} stays behind the loop: a thread has no registers for its elements of what it reads
+!t = tensor<1x2x2x128xf64>
+func.func @wide(%q: !t, %r: !t) -> !t {
+  %o = attn.attention %q, %q, %q scale(0.25) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>} : !t, !t, !t -> !t
+  %e = tensor.empty() : !t
+  %y = linalg.add ins(%o, %r : !t, !t) outs(%e : !t) -> !t
+  return %y : !t
+}
+
+// -----
+
+// CHECK-LABEL: func @narrow
+// CHECK:       scf.forall
+// CHECK:         linalg.add
+// CHECK:         scf.forall.in_parallel
+!t = tensor<1x2x128x128xf32>
+func.func @narrow(%q: !t, %r: !t) -> !t {
+  %o = attn.attention %q, %q, %q scale(0.25) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>} : !t, !t, !t -> !t
+  %e = tensor.empty() : !t
+  %y = linalg.add ins(%o, %r : !t, !t) outs(%e : !t) -> !t
+  return %y : !t
+}

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ReaderCost.h"
-#include "TileConsumers.h"
 
 #include "fovea/Analysis/ElementCost.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -32,6 +31,9 @@ static constexpr unsigned kInstructions = 35;
 /// Tensors that are read beside the output. With a second one there are not
 /// enough registers.
 static constexpr unsigned kTensors = 1;
+/// The registers of a thread, of at most 255, for its elements of the output
+/// and of that tensor. The others are for addresses.
+static constexpr int64_t kRegisters = 224;
 /// What it takes to read a number of the element's row, feature or head.
 static constexpr unsigned kInstructionsOfRead = 2;
 
@@ -41,7 +43,7 @@ using Dims = SmallVector<unsigned>;
 /// The elementwise ops that would be computed with a tile, one after another.
 class ReaderCost {
 public:
-  ReaderCost(scf::ForallOp loop, bool exactFunctions);
+  ReaderCost(scf::ForallOp loop, const ThreadTile &tile, bool exactFunctions);
 
   std::optional<StringRef> addReader(linalg::LinalgOp op);
   /// Returns true if `op` reads numbers with rows and features.
@@ -68,17 +70,21 @@ private:
                        ArrayRef<unsigned> dims);
 
   scf::ForallOp loop;
+  ThreadTile tile;
   bool exactFunctions;
   /// What the loop, or an op that is computed with it, makes with rows and
   /// features, and the dimensions of it that these are.
   DenseMap<Value, Dims> planes;
   DenseSet<Value> tensors;
+  /// The bits of the widest elements of `tensors`.
+  unsigned tensorBits = 0;
   unsigned instructions = 0;
 };
 } // namespace
 
-ReaderCost::ReaderCost(scf::ForallOp loop, bool exactFunctions)
-    : loop(loop), exactFunctions(exactFunctions) {
+ReaderCost::ReaderCost(scf::ForallOp loop, const ThreadTile &tile,
+                       bool exactFunctions)
+    : loop(loop), tile(tile), exactFunctions(exactFunctions) {
   for (OpResult result : loop.getResults()) {
     auto insertion = insertionOf(loop, result.getResultNumber());
     if (!insertion)
@@ -137,6 +143,8 @@ std::optional<StringRef> ReaderCost::addReader(linalg::LinalgOp op) {
   addOperands(op, loops, wantedBits);
   if (tensors.size() > kTensors)
     return "with it more tensors are read than there are registers for";
+  if (tensorBits && tile.elements * (tile.bits + tensorBits) / 32 > kRegisters)
+    return "a thread has no registers for its elements of what it reads";
   if (instructions > kInstructions)
     return "its elements take longer than a kernel of their own";
   for (OpResult result : op->getResults()) {
@@ -195,6 +203,8 @@ void ReaderCost::addOperands(linalg::LinalgOp op, ArrayRef<unsigned> loops,
                  return map.isFunctionOfDim(each);
                })) {
       tensors.insert(value);
+      tensorBits = std::max(
+          tensorBits, getElementTypeOrSelf(value).getIntOrFloatBitWidth());
     } else {
       instructions += kInstructionsOfRead;
     }
@@ -217,8 +227,9 @@ static bool repeatsRows(linalg::LinalgOp op, scf::ForallOp loop) {
 
 std::optional<StringRef> fovea::attn::findCostObjection(scf::ForallOp loop,
                                                         linalg::LinalgOp reader,
+                                                        const ThreadTile &tile,
                                                         bool exactFunctions) {
-  ReaderCost cost(loop, exactFunctions);
+  ReaderCost cost(loop, tile, exactFunctions);
   if (cost.readsPlane(reader))
     return cost.addReader(reader);
   // A number of each row costs next to nothing. Repeated for all features it is

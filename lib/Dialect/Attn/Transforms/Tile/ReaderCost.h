@@ -14,6 +14,8 @@
 #ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILE_READERCOST_H
 #define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILE_READERCOST_H
 
+#include "TileConsumers.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -30,9 +32,11 @@ mlir::tensor::ParallelInsertSliceOp insertionOf(mlir::scf::ForallOp loop,
 
 /// Returns the reason for which the elements of `reader`, a reader of results
 /// of `loop` without a register objection, and of its readers in turn, cost
-/// more in the loop than in a kernel of their own, or nullopt if they do not.
+/// more in the loop, where a thread has `tile` of the output, than in a kernel
+/// of their own, or nullopt if they do not.
 std::optional<llvm::StringRef> findCostObjection(mlir::scf::ForallOp loop,
                                                  mlir::linalg::LinalgOp reader,
+                                                 const ThreadTile &tile,
                                                  bool exactFunctions);
 
 } // namespace fovea::attn

@@ -15,6 +15,7 @@
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Dialect/Machine/IR/GpuArch.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
@@ -432,6 +433,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
       tensor::getMixedSize(rewriter, root.getLoc(), root.getOutput(), 2);
   int64_t features =
       cast<RankedTensorType>(root.getOutput().getType()).getDimSize(3);
+  unsigned accBits =
+      getElementTypeOrSelf(root.getAcc()).getIntOrFloatBitWidth();
   std::optional<KeyPart> part;
   FailureOr<scf::ForallOp> rows =
       schedule.getSplit() > 1 ? tileParts(rewriter, root, queryTile,
@@ -482,6 +485,10 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
     // are operands that only their readers have.
     ConsumerFilter filter;
     filter.registerFeatures = features;
+    // A tile of fewer queries has as many registers as a whole one.
+    filter.threadTile = {schedule.getQueryTile() * features /
+                             (schedule.getWarps() * machine::kWarpSize),
+                         accBits};
     filter.all = allConsumers;
     filter.exactFunctions = exactFunctions;
     FusedConsumers fused = fovea::attn::fuseConsumers(rewriter, forall, filter);

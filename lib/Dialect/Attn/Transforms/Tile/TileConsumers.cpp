@@ -192,7 +192,7 @@ static std::optional<StringRef> findObjection(scf::ForallOp loop,
   if (filter.all)
     return std::nullopt;
   return findCostObjection(loop, cast<linalg::LinalgOp>(reader),
-                           filter.exactFunctions);
+                           filter.threadTile, filter.exactFunctions);
 }
 
 bool Consumer::prepare(RewriterBase &rewriter) {

@@ -44,6 +44,13 @@ std::optional<llvm::StringRef> findRegisterObjection(
     mlir::Operation *op,
     llvm::function_ref<bool(mlir::Value)> isReplaced = nullptr);
 
+/// The part of a tile of the output that a thread has in registers.
+struct ThreadTile {
+  int64_t elements;
+  /// The bits of an element while it is accumulated.
+  unsigned bits;
+};
+
 /// What readers are moved into a loop.
 struct ConsumerFilter {
   /// Null: all.
@@ -51,6 +58,8 @@ struct ConsumerFilter {
   /// The features of a tile that is in registers, of which a thread has some
   /// elements; nullopt: tiles are in memory.
   std::optional<int64_t> registerFeatures = std::nullopt;
+  /// With tiles in registers: what of one a thread has.
+  ThreadTile threadTile = {0, 0};
   /// With tiles in registers: also readers that take longer there than in a
   /// kernel of their own.
   bool all = false;
