@@ -16,10 +16,12 @@
 using namespace mlir;
 using namespace fovea;
 
+/// The arguments of a score region that are the first and the last position.
+static constexpr unsigned kBatch = 1, kKey = 4;
+
 /// Returns true if the score region turns the position of a key into a float,
 /// as ALiBi does.
 static bool usesKeyPositions(Region &score) {
-  constexpr unsigned kKey = 4;
   llvm::SmallDenseSet<Value> positions{score.getArgument(kKey)};
   for (Operation &nested : score.front()) {
     // What a tensor holds at a position need not grow.
@@ -56,8 +58,7 @@ private:
 } // namespace
 
 GrowthAnalysis::GrowthAnalysis(Region &score) {
-  constexpr unsigned kFirst = 1, kKey = 4;
-  for (unsigned number = kFirst; number <= kKey; ++number)
+  for (unsigned number = kBatch; number <= kKey; ++number)
     trends[score.getArgument(number)] = {
         number == kKey ? Growth::Up : Growth::None, /*sign=*/1};
   for (Operation &op : score.front().without_terminator())

@@ -17,6 +17,7 @@
 
 #include "fovea/Analysis/ElementCost.h"
 #include "fovea/Analysis/IndexMath.h"
+#include "fovea/Conversion/Utils/FastMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -316,14 +317,6 @@ FailureOr<Value> TileElements::emitRead(OpBuilder &body, Source &source) {
       .getResult();
 }
 
-static void allowApproximation(Operation *op) {
-  auto math = cast<arith::ArithFastMathInterface>(op);
-  op->setAttr(math.getFastMathAttrName(),
-              arith::FastMathFlagsAttr::get(
-                  op->getContext(), math.getFastMathFlagsAttr().getValue() |
-                                        arith::FastMathFlags::afn));
-}
-
 FailureOr<Value> TileElements::emitElement(OpBuilder &body,
                                            linalg::LinalgOp each,
                                            unsigned number,
@@ -352,7 +345,7 @@ FailureOr<Value> TileElements::emitElement(OpBuilder &body,
              failed(copy))
       return failure();
     else if (mayApproximate(nested, wantedBits))
-      allowApproximation(*copy);
+      addFastMath(*copy, arith::FastMathFlags::afn);
   }
   return values.lookupOrDefault(
       each.getBlock()->getTerminator()->getOperand(number));

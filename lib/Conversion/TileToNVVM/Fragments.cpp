@@ -10,6 +10,8 @@
 #include "PackPairs.h"
 #include "Patterns.h"
 
+#include "fovea/Conversion/Utils/FastMath.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/IRMapping.h"
@@ -301,13 +303,6 @@ static Value createPlainSum(OpBuilder &builder, math::FmaOp op) {
              /*is_align_stack=*/false, LLVM::TailCallKind::None,
              LLVM::AsmDialectAttr{}, /*operand_attrs=*/ArrayAttr{})
       .getRes();
-}
-
-static void addFastMath(Operation *op, arith::FastMathFlags flags) {
-  auto math = cast<arith::ArithFastMathInterface>(op);
-  flags = flags | math.getFastMathFlagsAttr().getValue();
-  op->setAttr(math.getFastMathAttrName(),
-              arith::FastMathFlagsAttr::get(op->getContext(), flags));
 }
 
 /// Computes x / y by the machine's approximation. With scaled operands it also

@@ -81,18 +81,27 @@ bool fovea::tile::isOneThread(Operation *op) {
   return role && role.getSingle();
 }
 
-void fovea::tile::emitInOneThread(OpBuilder &builder, Operation *op,
-                                  function_ref<void(OpBuilder &)> body) {
-  if (isOneThread(op))
-    return body(builder);
-  Location loc = op->getLoc();
-  Value isFirst =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                            getThread(builder, op), getI32(builder, loc, 0));
+/// Emits `body` for the threads whose `number` is 0.
+static void emitInFirst(OpBuilder &builder, Location loc, Value number,
+                        function_ref<void(OpBuilder &)> body) {
+  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                        number, getI32(builder, loc, 0));
   scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &nested, Location) {
     body(nested);
     scf::YieldOp::create(nested, loc);
   });
+}
+
+void fovea::tile::emitInOneThread(OpBuilder &builder, Operation *op,
+                                  function_ref<void(OpBuilder &)> body) {
+  if (isOneThread(op))
+    return body(builder);
+  emitInFirst(builder, op->getLoc(), getThread(builder, op), body);
+}
+
+void fovea::tile::emitInFirstLane(OpBuilder &builder, Operation *op,
+                                  function_ref<void(OpBuilder &)> body) {
+  emitInFirst(builder, op->getLoc(), getLane(builder, op), body);
 }
 
 Operation *fovea::tile::getProgram(Operation *op) {

@@ -40,6 +40,10 @@ bool isOneThread(mlir::Operation *op);
 void emitInOneThread(mlir::OpBuilder &builder, mlir::Operation *op,
                      llvm::function_ref<void(mlir::OpBuilder &)> body);
 
+/// Emits `body` for the first thread of each warp that runs `op`.
+void emitInFirstLane(mlir::OpBuilder &builder, mlir::Operation *op,
+                     llvm::function_ref<void(mlir::OpBuilder &)> body);
+
 /// Returns the role that `op` is in, or its kernel.
 mlir::Operation *getProgram(mlir::Operation *op);
 

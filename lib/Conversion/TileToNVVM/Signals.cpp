@@ -8,9 +8,9 @@
 #include "Access.h"
 #include "InlinePtx.h"
 #include "Patterns.h"
+#include "Roles.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace fovea::tile;
@@ -30,24 +30,6 @@ static Value getFlag(OpBuilder &builder, OpTy op) {
                                   access.getPointer(warp));
 }
 
-/// Makes the threads of a warp wait for each other, and see each other's
-/// previous writes to memory.
-static void emitWarpBarrier(OpBuilder &builder, Location loc) {
-  NVVM::SyncWarpOp::create(builder, loc, getI32(builder, loc, -1));
-}
-
-static void emitInFirstLane(OpBuilder &builder, Operation *op,
-                            function_ref<void(OpBuilder &)> emit) {
-  Location loc = op->getLoc();
-  Value isFirst =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                            getLane(builder, op), getI32(builder, loc, 0));
-  scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &nested, Location) {
-    emit(nested);
-    scf::YieldOp::create(nested, loc);
-  });
-}
-
 namespace {
 
 struct SignalLowering final : OpConversionPattern<SignalOp> {
@@ -57,7 +39,8 @@ struct SignalLowering final : OpConversionPattern<SignalOp> {
   matchAndRewrite(SignalOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    emitWarpBarrier(rewriter, loc);
+    // The threads of the warp see each other's previous writes.
+    NVVM::SyncWarpOp::create(rewriter, loc, getI32(rewriter, loc, -1));
     emitInFirstLane(rewriter, op, [&](OpBuilder &builder) {
       emitPtx(builder, loc, "st.release.gpu.global.s32 [$0], 1;",
               {getFlag(builder, op)});

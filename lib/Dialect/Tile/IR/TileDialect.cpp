@@ -132,37 +132,33 @@ void StoreAsyncOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Write::get(), &getTargetMutable());
 }
 
-/// Several blocks read and write numbers; stores and loads of memory that they
-/// share stay in front of them or behind.
-static void addSignalEffects(OpOperand &numbers, Effects &effects) {
+/// Several blocks read and write numbers: reads and writes of `ordered` stay in
+/// front of the op or behind.
+static void addMeetingEffects(OpOperand &numbers,
+                              SideEffects::Resource *ordered,
+                              Effects &effects) {
   effects.emplace_back(MemoryEffects::Read::get(), &numbers);
   effects.emplace_back(MemoryEffects::Write::get(), &numbers);
-  effects.emplace_back(MemoryEffects::Read::get());
-  effects.emplace_back(MemoryEffects::Write::get());
+  effects.emplace_back(MemoryEffects::Read::get(), ordered);
+  effects.emplace_back(MemoryEffects::Write::get(), ordered);
 }
 
 void SignalOp::getEffects(Effects &effects) {
-  addSignalEffects(getFlagsMutable(), effects);
+  addMeetingEffects(getFlagsMutable(), SideEffects::DefaultResource::get(),
+                    effects);
 }
 
 void AwaitOp::getEffects(Effects &effects) {
-  addSignalEffects(getFlagsMutable(), effects);
-}
-
-/// Several blocks read and write turns; stores stay between them.
-static void addTurnEffects(OpOperand &turns, Effects &effects) {
-  effects.emplace_back(MemoryEffects::Read::get(), &turns);
-  effects.emplace_back(MemoryEffects::Write::get(), &turns);
-  effects.emplace_back(MemoryEffects::Read::get(), SharedMemory::get());
-  effects.emplace_back(MemoryEffects::Write::get(), SharedMemory::get());
+  addMeetingEffects(getFlagsMutable(), SideEffects::DefaultResource::get(),
+                    effects);
 }
 
 void TakeTurnOp::getEffects(Effects &effects) {
-  addTurnEffects(getTurnsMutable(), effects);
+  addMeetingEffects(getTurnsMutable(), SharedMemory::get(), effects);
 }
 
 void PassTurnOp::getEffects(Effects &effects) {
-  addTurnEffects(getTurnsMutable(), effects);
+  addMeetingEffects(getTurnsMutable(), SharedMemory::get(), effects);
 }
 
 void LoadAsyncOp::getEffects(Effects &effects) {
