@@ -38,6 +38,7 @@ Status makeRing(Fiber &fiber, const Instruction &op) {
     ring->base = fiber.share<Ring>(op, 0);
     ring->base->sharers.push_back(ring.get());
   }
+  ring->number = fiber.block->rings.size();
   fiber.block->rings.push_back(ring);
   return fiber.setObject(op, ring);
 }
@@ -125,14 +126,16 @@ static Status checkShared(Fiber &fiber, const Instruction &op, const Ring &ring,
   return Status::Next;
 }
 
-/// Makes a tile NaN, so that it shows if it is read before it is written.
-static void clearTile(ThreadBlock &block, tile::SharedType type,
-                      int64_t offset) {
+/// Makes a tile NaN, so that it shows if it is read before it is written; but
+/// for the panels that the blocks `arrived` of a cluster have copied already.
+static void clearTile(ThreadBlock &block, tile::SharedType type, int64_t offset,
+                      int64_t blocks, uint64_t arrived) {
   char *base = block.getMemory().data() + offset;
   int64_t bytes = Format::get(type).getBytes();
   for (int64_t row = 0; row < type.getShape()[0]; ++row)
     for (int64_t column = 0; column < type.getShape()[1]; ++column)
-      std::memset(base + type.getByteOffset(row, column), 0xff, bytes);
+      if (!(arrived >> (column / type.getPanelColumns() % blocks) & 1))
+        std::memset(base + type.getByteOffset(row, column), 0xff, bytes);
 }
 
 static Status acquire(Fiber &fiber, const Instruction &op) {
@@ -163,7 +166,10 @@ static Status acquire(Fiber &fiber, const Instruction &op) {
   if (checkShared(fiber, op, *ring, use) != Status::Next)
     return Status::Failed;
   Slot &slot = ring->getSlot(use);
-  if (!isFree(*ring, use))
+  bool isFreeInAll =
+      llvm::all_of(fiber.block->getRings(*ring),
+                   [&](Ring *each) { return each && isFree(*each, use); });
+  if (!isFreeInAll)
     return block(
         fiber, llvm::formatv("for use {0} of its ring to be released, so that "
                              "use {1} may begin",
@@ -179,7 +185,9 @@ static Status acquire(Fiber &fiber, const Instruction &op) {
   std::shared_ptr<SharedTile> tile = makeTile(ring, use, /*isWaited=*/false);
   // Groups that run apart write all rows, each when it is its turn.
   if (fiber.role->numGroups == 1 || ring->numGroups > 1)
-    clearTile(*fiber.block, tile->type, tile->offset);
+    clearTile(*fiber.block, tile->type, tile->offset,
+              ring->op.getBlocksOfCluster(),
+              slot.arrivedUse == use ? slot.arrived : 0);
   return fiber.setObject(op, tile);
 }
 
@@ -352,7 +360,7 @@ static Status release(Fiber &fiber, const Instruction &op) {
   }
   uses.held.erase(held);
   ring->getSlot(use).released[fiber.role->getRunner()] = use;
-  fiber.block->wake();
+  fiber.block->wakeCluster();
   return Status::Next;
 }
 

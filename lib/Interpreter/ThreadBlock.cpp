@@ -28,11 +28,13 @@ RingUses &Role::getUses(Ring &ring, int64_t use) {
 
 ThreadBlock::ThreadBlock(Machine &machine, tile::LaunchOp launch,
                          const LaunchPlan &plan, ArrayRef<int64_t> grid,
-                         ArrayRef<int64_t> index)
-    : machine(machine), launch(launch), plan(plan), grid(grid), number(0),
-      memory(plan.memory.bytes) {
+                         ArrayRef<int64_t> index, Cluster &cluster,
+                         int64_t rank)
+    : machine(machine), launch(launch), plan(plan), grid(grid),
+      cluster(cluster), rank(rank), number(0), memory(plan.memory.bytes) {
   for (int64_t dim = grid.size() - 1; dim >= 0; --dim)
     number = number * grid[dim] + index[dim];
+  number = number * launch.getBlocksOfCluster() + rank;
   uint64_t seed = machine.options.seed;
   std::seed_seq mixed = {seed, seed >> 32, uint64_t(number),
                          uint64_t(machine.launch)};
@@ -50,12 +52,16 @@ int64_t ThreadBlock::draw(int64_t count) { return random() % count; }
 //===----------------------------------------------------------------------===//
 
 std::string ThreadBlock::formatIndex(int64_t number) const {
+  int64_t blocks = tile::LaunchOp(launch).getBlocksOfCluster();
+  std::string suffix =
+      blocks > 1 ? llvm::formatv(" rank {0}", number % blocks).str() : "";
+  number /= blocks;
   SmallVector<int64_t> index;
   for (int64_t size : grid) {
     index.push_back(number % size);
     number /= size;
   }
-  return llvm::formatv("({0})", llvm::interleaved(index)).str();
+  return llvm::formatv("({0})", llvm::interleaved(index)).str() + suffix;
 }
 
 void ThreadBlock::describe(Diagnostic &note, const Role *role) const {
@@ -152,9 +158,9 @@ void ThreadBlock::start(const Code *program, std::vector<Datum> values) {
 
 Status ThreadBlock::run() {
   Role *main = roles.front().get();
+  wake();
   for (const std::unique_ptr<Role> &role : roles)
-    if (role->isOutOfTurn)
-      role->isBlocked = role->isOutOfTurn = false;
+    role->isOutOfTurn = false;
   while (true) {
     if (draw(64) < eagerness) {
       if (!copies.empty() && draw(2)) {
@@ -168,10 +174,12 @@ Status ThreadBlock::run() {
     if (!role) {
       if (main->isFinished)
         return finish();
-      bool isOutOfTurn = llvm::any_of(
-          roles, [](const auto &role) { return role->isOutOfTurn; });
+      bool mayGoOn = cluster.getBlocks().size() > 1 ||
+                     llvm::any_of(roles, [](const auto &role) {
+                       return role->isOutOfTurn;
+                     });
       if (copies.empty())
-        return isOutOfTurn ? Status::Blocked : reportDeadlock();
+        return mayGoOn ? Status::Blocked : reportDeadlock();
       size_t late = machine.options.seed ? draw(copies.size()) : 0;
       if (completeCopy(late) != Status::Next)
         return Status::Failed;
@@ -220,10 +228,67 @@ Status ThreadBlock::completeCopy(size_t index) {
                        copy.op.getDims(), type.getShape(), elements, copy.rows);
   if (status != Status::Next)
     return Status::Failed;
-  writeTile(*this, type, copy.ring->getOffset(copy.use), elements);
-  copy.ring->getSlot(copy.use).state = Slot::Full;
-  wake();
+  return arrive(copy, elements);
+}
+
+/// Writes what was copied to the slots that it is for.
+Status ThreadBlock::arrive(const Copy &copy, ArrayRef<Scalar> elements) {
+  tile::LoadAsyncOp op = copy.op;
+  tile::SharedType type = op.getSlot().getType();
+  SmallVector<Ring *, 4> rings = getRings(*copy.ring);
+  Panels panels = {rings.size() > 1 ? rank : 0,
+                   static_cast<int64_t>(rings.size())};
+  for (auto [number, ring] : llvm::enumerate(rings)) {
+    ThreadBlock &block =
+        rings.size() > 1 ? *cluster.getBlocks()[number] : *this;
+    if (block.isEnded) {
+      copy.fiber->emitError(op)
+          << "copies to block " << formatIndex(block.number)
+          << " of its cluster, which has ended";
+      return Status::Failed;
+    }
+    Slot &slot = ring->getSlot(copy.use);
+    if (slot.arrivedUse != copy.use) {
+      slot.arrivedUse = copy.use;
+      slot.arrived = 0;
+      slot.arrivedIndices = copy.indices;
+      slot.arrivedSource = copy.source->getElement(copy.source->offset);
+    }
+    if (slot.arrivedIndices != copy.indices ||
+        slot.arrivedSource != copy.source->getElement(copy.source->offset)) {
+      copy.fiber->emitError(op)
+          << "copies from [" << llvm::interleaved(copy.indices) << "] to use "
+          << copy.use
+          << " of the ring, to which another block of the cluster has copied "
+             "from ["
+          << llvm::interleaved(slot.arrivedIndices) << "]";
+      return Status::Failed;
+    }
+    slot.arrived |= uint64_t(1) << panels.rank;
+    writeTile(block, type, ring->getOffset(copy.use), elements, {}, panels);
+    // The block itself waits for what it has started to copy as well.
+    if (slot.arrived == llvm::maskTrailingOnes<uint64_t>(panels.blocks))
+      slot.state = Slot::Full;
+    block.wake();
+  }
+  cluster.wake();
   return Status::Next;
+}
+
+void ThreadBlock::wakeCluster() {
+  wake();
+  cluster.wake();
+}
+
+SmallVector<Ring *, 4> ThreadBlock::getRings(Ring &ring) {
+  if (ring.op.getBlocksOfCluster() == 1)
+    return {&ring};
+  SmallVector<Ring *, 4> found;
+  for (const std::unique_ptr<ThreadBlock> &block : cluster.getBlocks())
+    found.push_back(ring.number < block->rings.size()
+                        ? block->rings[ring.number].get()
+                        : nullptr);
+  return found;
 }
 
 Status ThreadBlock::completeEarly() {
@@ -261,8 +326,16 @@ Status ThreadBlock::finishRole(Role &role) {
 }
 
 Status ThreadBlock::finish() {
+  isEnded = true;
+  cluster.wake();
   for (const std::shared_ptr<Ring> &ring : rings)
     for (const Slot &slot : ring->slots) {
+      if (slot.arrivedUse > slot.use) {
+        roles.front()->fiber->emitError(ring->op)
+            << "is filled by the cluster for use " << slot.arrivedUse
+            << ", which this block does not begin";
+        return Status::Failed;
+      }
       if (slot.state == Slot::Acquired) {
         ring->producer->fiber->emitError(slot.op)
             << "gives use " << slot.use
@@ -284,4 +357,40 @@ Status ThreadBlock::finish() {
       }
     }
   return Status::Next;
+}
+
+//===----------------------------------------------------------------------===//
+// Clusters
+//===----------------------------------------------------------------------===//
+
+Cluster::Cluster(Machine &machine, tile::LaunchOp launch,
+                 const LaunchPlan &plan, ArrayRef<int64_t> grid,
+                 ArrayRef<int64_t> index) {
+  for (int64_t rank = 0; rank < launch.getBlocksOfCluster(); ++rank)
+    blocks.push_back(std::make_unique<ThreadBlock>(machine, launch, plan, grid,
+                                                   index, *this, rank));
+}
+
+void Cluster::start(const Code *program, const std::vector<Datum> &values) {
+  for (const std::unique_ptr<ThreadBlock> &block : blocks)
+    block->start(program, values);
+}
+
+Status Cluster::run() {
+  int64_t before;
+  do {
+    before = events;
+    for (const std::unique_ptr<ThreadBlock> &block : blocks)
+      if (!block->hasEnded() && block->run() == Status::Failed)
+        return Status::Failed;
+  } while (events != before);
+  bool haveEnded =
+      llvm::all_of(blocks, [](const auto &block) { return block->hasEnded(); });
+  return haveEnded ? Status::Next : Status::Blocked;
+}
+
+Status Cluster::reportDeadlock() {
+  return (*llvm::find_if(blocks,
+                         [](const auto &block) { return !block->hasEnded(); }))
+      ->reportDeadlock();
 }

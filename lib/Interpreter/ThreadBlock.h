@@ -50,6 +50,16 @@ mlir::Operation *getRoleOp(mlir::Operation *op);
 // Objects
 //===----------------------------------------------------------------------===//
 
+/// Every `blocks`th panel of a tile, from `rank` on, which one block of a
+/// cluster copies to all of them.
+struct Panels {
+  int64_t rank = 0, blocks = 1;
+
+  bool contains(tile::SharedType type, int64_t column) const {
+    return column / type.getPanelColumns() % blocks == rank;
+  }
+};
+
 struct Slot {
   enum State { Free, Acquired, Filling, Full };
 
@@ -61,6 +71,12 @@ struct Slot {
   llvm::DenseMap<Runner, int64_t> released;
   /// The warp groups that have written their rows, as bits.
   uint64_t written = 0;
+  /// In a ring that a cluster fills: the last use to which blocks have copied
+  /// their panels, or -1, these blocks as bits, and what they have copied.
+  int64_t arrivedUse = -1;
+  uint64_t arrived = 0;
+  llvm::SmallVector<int64_t, 5> arrivedIndices;
+  const char *arrivedSource = nullptr;
 
   bool hasReleased(const Runner &runner, int64_t ofUse) const {
     return released.lookup_or(runner, -1) >= ofUse;
@@ -70,6 +86,8 @@ struct Slot {
 struct Ring : Object {
   tile::RingOp op;
   int64_t offset;
+  /// The number of the ring in its block.
+  size_t number;
   /// The warp groups that have slots of their own, or 1.
   int64_t numGroups = 1;
   LaunchPlan::Waiters waiters{1};
@@ -203,24 +221,31 @@ struct Runs {
   bool areWhole;
 };
 
+class Cluster;
+
 class ThreadBlock {
 public:
+  /// The block of a number in a cluster, whose place in the grid is `index`.
   ThreadBlock(Machine &machine, tile::LaunchOp launch, const LaunchPlan &plan,
-              llvm::ArrayRef<int64_t> grid, llvm::ArrayRef<int64_t> index);
+              llvm::ArrayRef<int64_t> grid, llvm::ArrayRef<int64_t> index,
+              Cluster &cluster, int64_t rank);
 
   /// Starts the program with these values.
   void start(const Code *program, std::vector<Datum> values);
   /// Runs the program to its end, or until all that is left waits for other
   /// blocks.
   Status run();
+  bool hasEnded() const { return isEnded; }
   /// Reports the roles that wait forever.
   Status reportDeadlock();
 
   tile::LaunchOp getLaunch() const { return launch; }
   const LaunchPlan &getPlan() const { return plan; }
-  /// Returns the block's number in the grid, x fastest.
+  /// Returns the block's number among all, those of a cluster first, then x.
   int64_t getNumber() const { return number; }
-  /// Returns `(x, y, z)` of a block's number.
+  /// Returns the block's number in its cluster.
+  int64_t getRank() const { return rank; }
+  /// Returns `(x, y, z)` of a block's number, and its number in its cluster.
   std::string formatIndex(int64_t number) const;
   /// Names this block and the role in a note.
   void describe(mlir::Diagnostic &note, const Role *role) const;
@@ -234,8 +259,14 @@ public:
                  llvm::ArrayRef<int64_t> indices, std::shared_ptr<Ring> ring,
                  int64_t use, RowRange rows, std::optional<Runs> runs);
 
-  /// Records an event that a blocked role may wait for.
+  /// Records an event that a blocked role may wait for, of the block or of its
+  /// cluster.
   void wake();
+  void wakeCluster();
+
+  /// Returns what a ring is in each block that fills it, null where a block has
+  /// not made it yet.
+  llvm::SmallVector<Ring *, 4> getRings(Ring &ring);
 
   /// Returns how often the block has signalled other blocks.
   int32_t getSignals() const { return signals; }
@@ -272,6 +303,7 @@ private:
 
   Role *pickRole();
   Status completeCopy(size_t index);
+  Status arrive(const Copy &copy, llvm::ArrayRef<Scalar> elements);
   Status completeEarly();
   Status finishRole(Role &role);
   Status finish();
@@ -281,7 +313,9 @@ private:
   tile::LaunchOp launch;
   const LaunchPlan &plan;
   llvm::SmallVector<int64_t, 3> grid;
-  int64_t number;
+  Cluster &cluster;
+  int64_t rank, number;
+  bool isEnded = false;
   std::vector<char> memory;
   std::vector<std::unique_ptr<Role>> roles;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Role *, 4>> started;
@@ -302,6 +336,32 @@ private:
   std::vector<uint64_t> priority;
 
   friend Status makeRing(Fiber &fiber, const Instruction &op);
+};
+
+/// Blocks that run at the same time, and fill rings together.
+class Cluster {
+public:
+  /// Makes the blocks, of place `index` in the grid.
+  Cluster(Machine &machine, tile::LaunchOp launch, const LaunchPlan &plan,
+          llvm::ArrayRef<int64_t> grid, llvm::ArrayRef<int64_t> index);
+
+  /// Starts all programs with these values.
+  void start(const Code *program, const std::vector<Datum> &values);
+  /// Runs all programs to their end, or until all that is left waits for other
+  /// clusters.
+  Status run();
+  /// Reports the roles that wait forever.
+  Status reportDeadlock();
+
+  llvm::ArrayRef<std::unique_ptr<ThreadBlock>> getBlocks() const {
+    return blocks;
+  }
+  /// Records an event that roles of other blocks may wait for.
+  void wake() { ++events; }
+
+private:
+  std::vector<std::unique_ptr<ThreadBlock>> blocks;
+  int64_t events = 0;
 };
 
 /// Handles an op that is allowed only in a launch.
@@ -363,7 +423,8 @@ Status readRuns(Fiber &fiber, mlir::Operation *op, const MemRef &source,
 std::vector<Scalar> readWidened(Fiber &fiber, const Instruction &op);
 
 void writeTile(ThreadBlock &block, tile::SharedType type, int64_t offset,
-               llvm::ArrayRef<Scalar> elements, RowRange rows = {});
+               llvm::ArrayRef<Scalar> elements, RowRange rows = {},
+               Panels panels = {});
 
 /// Computes a product that was issued.
 Status compute(Fiber &fiber, Product &product);

@@ -156,14 +156,14 @@ static Status writeGlobal(Fiber &fiber, Operation *op, const MemRef &target,
 
 void interpreter::writeTile(ThreadBlock &block, tile::SharedType type,
                             int64_t offset, ArrayRef<Scalar> elements,
-                            RowRange rows) {
+                            RowRange rows, Panels panels) {
   Format format = Format::get(type);
   char *base = block.getMemory().data() + offset;
   int64_t columns = type.getShape()[1];
   for (auto [number, element] : llvm::enumerate(elements)) {
-    int64_t row = number / columns;
-    if (rows.contains(row))
-      format.write(base + type.getByteOffset(row, number % columns), element);
+    int64_t row = number / columns, column = number % columns;
+    if (rows.contains(row) && panels.contains(type, column))
+      format.write(base + type.getByteOffset(row, column), element);
   }
 }
 
@@ -638,20 +638,20 @@ static void addUp(Machine &machine) {
   machine.additions.clear();
 }
 
-/// Runs blocks as long as one of them proceeds; blocks that end are removed.
+/// Runs clusters as long as one of them proceeds; those that end are removed.
 static Status runWaiting(Machine &machine,
-                         std::vector<std::unique_ptr<ThreadBlock>> &blocks) {
+                         std::vector<std::unique_ptr<Cluster>> &clusters) {
   int64_t turns;
   do {
     turns = machine.turns;
-    for (auto block = blocks.begin(); block != blocks.end();) {
-      Status status = (*block)->run();
+    for (auto cluster = clusters.begin(); cluster != clusters.end();) {
+      Status status = (*cluster)->run();
       if (status == Status::Failed)
         return status;
       if (status == Status::Next)
-        block = blocks.erase(block);
+        cluster = clusters.erase(cluster);
       else
-        ++block;
+        ++cluster;
     }
   } while (turns != machine.turns);
   return Status::Next;
@@ -774,29 +774,29 @@ static Status launch(Fiber &fiber, const Instruction &op) {
       return Status::Failed;
     }
   }
-  std::vector<SmallVector<int64_t, 3>> blocks;
+  std::vector<SmallVector<int64_t, 3>> places;
   SmallVector<int64_t, 3> slowestFirst(llvm::reverse(grid));
   forEachIndex(slowestFirst, [&](ArrayRef<int64_t> index) {
-    blocks.emplace_back(llvm::reverse(index));
+    places.emplace_back(llvm::reverse(index));
     return true;
   });
   ++fiber.machine.launch;
   fiber.machine.signals.clear();
   if (uint64_t seed = fiber.machine.options.seed)
-    std::shuffle(blocks.begin(), blocks.end(), std::mt19937_64(seed));
+    std::shuffle(places.begin(), places.end(), std::mt19937_64(seed));
   const Code *program = op.regions[0];
-  // The blocks that wait for other blocks' turns.
-  std::vector<std::unique_ptr<ThreadBlock>> waiting;
-  for (ArrayRef<int64_t> index : blocks) {
+  // The clusters, most of them of one block, that wait for other blocks' turns.
+  std::vector<std::unique_ptr<Cluster>> waiting;
+  for (ArrayRef<int64_t> index : places) {
     std::vector<Datum> values = fiber.values;
     for (auto [number, argument] : llvm::enumerate(program->arguments)) {
       values[argument] = fiber.operand(op, number);
       if (number < index.size())
         values[argument].scalar.i = index[number];
     }
-    waiting.push_back(std::make_unique<ThreadBlock>(fiber.machine, launchOp,
-                                                    *plan, grid, index));
-    waiting.back()->start(program, std::move(values));
+    waiting.push_back(
+        std::make_unique<Cluster>(fiber.machine, launchOp, *plan, grid, index));
+    waiting.back()->start(program, values);
     if (runWaiting(fiber.machine, waiting) != Status::Next)
       return Status::Failed;
   }
@@ -813,6 +813,10 @@ static Status runRoles(Fiber &fiber, const Instruction &op) {
 static Status group(Fiber &fiber, const Instruction &op) {
   fiber.result(op, 0).scalar.i = fiber.role->group;
   return Status::Next;
+}
+
+static Status clusterRank(Fiber &fiber, const Instruction &op) {
+  return fiber.setInt(op, fiber.block->getRank());
 }
 
 /// For all rows: only a pass tells them apart.
@@ -837,6 +841,7 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.shift_rows"] = inLaunch<shiftRows>;
   handlers["tile.store"] = inLaunch<store>;
   handlers["tile.group"] = inLaunch<group>;
+  handlers["tile.cluster_rank"] = inLaunch<clusterRank>;
   handlers["tile.of_rows"] = ofRows;
   handlers["tile.signal"] = inLaunch<signal>;
   handlers["tile.await"] = inLaunch<await>;

@@ -1363,3 +1363,96 @@ func.func @aligned_tile(%x: memref<?x64xf32>, %i: index) {
   %0 = tile.load %x[%i, %i] dims [0, 1] aligned : memref<?x64xf32> -> !tile.shared<64x64xf32>
   return
 }
+
+// -----
+
+func.func @rank_without_cluster(%x: memref<?x128xbf16>, %p: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) warps 4 ins(%x : memref<?x128xbf16>) outs(%p : memref<?xf32>) {
+  ^bb0(%r: index, %X: memref<?x128xbf16, strided<[?, 1], offset: ?>>, %P: memref<?xf32, strided<[1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{expected to stand in a launch of clusters}}
+    %rank = tile.cluster_rank
+  }
+  return
+}
+
+// -----
+
+func.func @ring_of_other_cluster(%x: memref<?x128xbf16>, %p: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) cluster 4 warps 4 ins(%x : memref<?x128xbf16>) outs(%p : memref<?xf32>) {
+  ^bb0(%r: index, %X: memref<?x128xbf16, strided<[?, 1], offset: ?>>, %P: memref<?xf32, strided<[1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{is filled by 2 blocks, in a launch whose clusters have 4}}
+    %ring = tile.ring cluster 2 : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+  }
+  return
+}
+
+// -----
+
+func.func @groups_of_cluster(%x: memref<?x128xbf16>, %p: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) cluster 2 warps 4 ins(%x : memref<?x128xbf16>) outs(%p : memref<?xf32>) {
+  ^bb0(%r: index, %X: memref<?x128xbf16, strided<[?, 1], offset: ?>>, %P: memref<?xf32, strided<[1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{is filled by a cluster; expected no shared slots, and none of groups}}
+    %ring = tile.ring groups 2 cluster 2 : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+  }
+  return
+}
+
+// -----
+
+func.func @shared_slots_of_cluster(%x: memref<?x128xbf16>, %p: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) cluster 2 warps 4 ins(%x : memref<?x128xbf16>) outs(%p : memref<?xf32>) {
+  ^bb0(%r: index, %X: memref<?x128xbf16, strided<[?, 1], offset: ?>>, %P: memref<?xf32, strided<[1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    %base = tile.ring : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+    // expected-error@+1 {{is filled by a cluster; expected no shared slots, and none of groups}}
+    %ring = tile.ring shares %base cluster 2 : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>, !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+  }
+  return
+}
+
+// -----
+
+func.func @panels_of_cluster(%x: memref<?x128xbf16>, %p: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) cluster 2 warps 4 ins(%x : memref<?x128xbf16>) outs(%p : memref<?xf32>) {
+  ^bb0(%r: index, %X: memref<?x128xbf16, strided<[?, 1], offset: ?>>, %P: memref<?xf32, strided<[1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{expected a number of panels that 2 blocks divide, got 1}}
+    %ring = tile.ring cluster 2 : !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
+  }
+  return
+}
+
+// -----
+
+func.func @rows_of_cluster(%x: memref<?x128xbf16>, %p: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) cluster 2 warps 4 ins(%x : memref<?x128xbf16>) outs(%p : memref<?xf32>) {
+  ^bb0(%r: index, %X: memref<?x128xbf16, strided<[?, 1], offset: ?>>, %P: memref<?xf32, strided<[1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{is filled by a cluster; expected copies of whole tiles}}
+    %ring = tile.ring cluster 2 : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+    %slot = tile.acquire %ring[%c0] : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+    // expected-note@+1 {{used here}}
+    tile.load_async %X[%c0, %c0] dims [0, 1] rows(%c0, %r) into %slot signals %ring[%c0] : memref<?x128xbf16, strided<[?, 1], offset: ?>>, !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+  }
+  return
+}
+
+// -----
+
+func.func @written_in_cluster(%x: memref<?x128xbf16>, %p: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) cluster 2 warps 4 ins(%x : memref<?x128xbf16>) outs(%p : memref<?xf32>) {
+  ^bb0(%r: index, %X: memref<?x128xbf16, strided<[?, 1], offset: ?>>, %P: memref<?xf32, strided<[1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{is filled by a cluster; expected copies of whole tiles}}
+    %ring = tile.ring cluster 2 : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+    %zero = arith.constant 0.0 : bf16
+    %f = tile.fill %zero : !tile.fragment<64x128xbf16>
+    %slot = tile.acquire %ring[%c0] : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+    // expected-note@+1 {{used here}}
+    tile.write %f into %slot signals %ring[%c0] : !tile.fragment<64x128xbf16>, !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+  }
+  return
+}

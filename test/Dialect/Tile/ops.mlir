@@ -317,3 +317,22 @@ func.func @few_rows(%a: !tile.shared<64x32xf16>, %b: !tile.shared<16x32xf16>) {
   %y = tile.mma_async wgmma %a, %b transpose_b rows 64 : !tile.shared<64x32xf16>, !tile.shared<16x32xf16> -> !tile.token<!tile.fragment<64x16xf32>>
   return
 }
+
+// Clusters of two blocks, which fill a ring together.
+// CHECK-LABEL: func @cluster
+func.func @cluster(%x: memref<?x128xbf16>, %p: memref<?xf32>, %n: index) {
+  // CHECK: tile.launch grid(%{{.*}}) cluster 2 persistent linear warps 4 ins(
+  tile.launch grid(%n) cluster 2 persistent linear warps 4 ins(%x : memref<?x128xbf16>) outs(%p : memref<?xf32>) {
+  ^bb0(%r: index, %X: memref<?x128xbf16, strided<[?, 1], offset: ?>>, %P: memref<?xf32, strided<[1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    // CHECK: %[[RING:.*]] = tile.ring cluster 2 : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+    %ring = tile.ring cluster 2 : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+    // CHECK: tile.cluster_rank
+    %rank = tile.cluster_rank
+    %slot = tile.acquire %ring[%c0] : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+    tile.load_async %X[%c0, %c0] dims [0, 1] into %slot signals %ring[%c0] : memref<?x128xbf16, strided<[?, 1], offset: ?>>, !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+    %full = tile.wait %ring[%c0] : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+    tile.release %ring[%c0] : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128>>
+  }
+  return
+}

@@ -151,6 +151,13 @@ LogicalResult GroupOp::verify() {
   return success();
 }
 
+LogicalResult ClusterRankOp::verify() {
+  if (auto launch = (*this)->getParentOfType<LaunchOp>();
+      launch && launch.getCluster())
+    return success();
+  return emitOpError("expected to stand in a launch of clusters");
+}
+
 LogicalResult OfRowsOp::verify() {
   Block &body = getBody().front();
   auto isIndex = [](Type type) { return isa<IndexType>(type); };
@@ -763,6 +770,34 @@ LogicalResult WaitMmaOp::verify() {
 // Rings
 //===----------------------------------------------------------------------===//
 
+/// Checks a ring whose slots the blocks of a cluster fill together.
+static LogicalResult verifyCluster(RingOp op) {
+  int64_t blocks = op.getBlocksOfCluster();
+  if (auto launch = op->getParentOfType<LaunchOp>();
+      launch && launch.getBlocksOfCluster() != blocks)
+    return op.emitOpError("is filled by ")
+           << blocks << " blocks, in a launch whose clusters have "
+           << launch.getBlocksOfCluster();
+  if (op.getBase() || op.getGroups())
+    return op.emitOpError("is filled by a cluster; expected no shared slots, "
+                          "and none of groups");
+  if (int64_t panels = op.getRing().getType().getTile().getNumPanels();
+      panels % blocks)
+    return op.emitOpError("expected a number of panels that ")
+           << blocks << " blocks divide, got " << panels;
+  for (Operation *user : op.getRing().getUsers()) {
+    auto load = dyn_cast<LoadAsyncOp>(user);
+    bool isPlain = load && load.getRows().empty() && !load.getRuns();
+    if (isPlain || isa<AcquireOp, WaitOp, ReleaseOp, ToSharedOp>(user))
+      continue;
+    InFlightDiagnostic error = op.emitOpError(
+        "is filled by a cluster; expected copies of whole tiles");
+    error.attachNote(user->getLoc()) << "used here";
+    return error;
+  }
+  return success();
+}
+
 LogicalResult RingOp::verify() {
   if ((*this)->getParentOfType<RoleOp>())
     return emitOpError("must stand before the roles that share it");
@@ -771,6 +806,8 @@ LogicalResult RingOp::verify() {
     return emitOpError("expected slots of its own for ")
            << getNumGroups() << " groups, got " << getRing().getType()
            << (getBase() ? " that shares others" : "");
+  if (getCluster() && failed(verifyCluster(*this)))
+    return failure();
   if (!getBase())
     return success();
   RingType ring = getRing().getType(), base = getBase().getType();

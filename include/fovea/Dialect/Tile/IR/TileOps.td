@@ -66,6 +66,11 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
     much to do; or `shared`, where programs take the same time, and blocks may
     run parts of the last ones (`--tile-share-items`, `tile.combine_parts`).
 
+    With `cluster n`, the grid counts clusters of `n` blocks, which run at the
+    same time (PTX ISA 2.2.1). All blocks of a cluster have its indices, and each
+    has a number in it (`tile.cluster_rank`). Rings with the same attribute are
+    filled by all of them together (`tile.ring`).
+
     With `alternating`, a warp waits for its products before it does other work
     (`--tile-schedule`); only products of other warps run beside it.
 
@@ -86,6 +91,7 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
                        ConfinedAttr<I64Attr, [IntPositive]>:$warps,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$stages,
                        OptionalAttr<StrAttr>:$kernel,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$cluster,
                        OptionalAttr<Tile_ItemOrderEnum>:$persistent,
                        UnitAttr:$alternating,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$parts);
@@ -97,11 +103,13 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
         "::mlir::IntegerAttr":$warps, "::mlir::IntegerAttr":$stages,
         "::mlir::StringAttr":$kernel), [{
       build($_builder, $_state, results, grid, inputs, outputs, warps, stages,
-            kernel, /*persistent=*/ItemOrderAttr(),
+            kernel, /*cluster=*/::mlir::IntegerAttr(),
+            /*persistent=*/ItemOrderAttr(),
             /*alternating=*/::mlir::UnitAttr(), /*parts=*/::mlir::IntegerAttr());
     }]>];
   let assemblyFormat = [{
-    (`kernel` $kernel^)? `grid` `(` $grid `)` (`persistent` $persistent^)?
+    (`kernel` $kernel^)? `grid` `(` $grid `)` (`cluster` $cluster^)?
+    (`persistent` $persistent^)?
     `warps` $warps (`alternating` $alternating^)?
     (`stages` $stages^)? (`parts` $parts^)?
     (`ins` `(` $inputs^ `:` qualified(type($inputs)) `)`)?
@@ -115,6 +123,10 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
     }
     ::mlir::Block::BlockArgListType getBlockIds() {
       return getBody().getArguments().take_front(getGrid().size());
+    }
+    /// Returns the number of blocks that one place of the grid stands for.
+    int64_t getBlocksOfCluster() {
+      return static_cast<int64_t>(getCluster().value_or(1));
     }
     /// Returns the memref in the region for an operand of `ins` or `outs`.
     ::mlir::BlockArgument getTiedArgument(::mlir::OpOperand &operand);
@@ -171,6 +183,20 @@ def RoleOp : Tile_Op<"role", [HasParent<"RolesOp">, NoRegionArguments,
     $name `warps` $warps (`registers` $registers^)? (`single` $single^)?
     attr-dict-with-keyword $body
   }];
+  let hasVerifier = 1;
+}
+
+def ClusterRankOp : Tile_Op<"cluster_rank", [Pure]> {
+  let summary = "The number of the block in its cluster";
+  let description = [{
+    Counts from 0, in a launch with `cluster` (PTX ISA 10.17, `%cluster_ctarank`).
+
+    ```mlir
+    %rank = tile.cluster_rank
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
 }
 

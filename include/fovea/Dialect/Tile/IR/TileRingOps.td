@@ -36,6 +36,12 @@ def RingOp : Tile_Op<"ring", [
     until another one has read a slot, or filled it. Other roles go through all
     uses, those of each group in order. The number of slots is a multiple of `n`.
 
+    With `cluster n`, the `n` blocks of a cluster fill each use together, with the
+    same tile in all of them: block `r` copies panels `r`, `r + n`, ... of the
+    tile to its own slot and to that of each other block. So a copy waits until the
+    slot is free in all of them, and each use of such a ring is a use in all of
+    them. Only `tile.load_async` without rows and runs fills it.
+
     ```mlir
     %q = tile.ring : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
     %o = tile.ring shares %q
@@ -43,25 +49,34 @@ def RingOp : Tile_Op<"ring", [
           !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
     %p = tile.ring groups 2
         : !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
+    %k = tile.ring cluster 2
+        : !tile.ring<2 x !tile.shared<64x256xbf16, swizzle = 128>>
     ```
   }];
   let arguments = (ins Optional<Tile_AnyRing>:$base,
-                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$groups);
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$groups,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$cluster);
   let results = (outs Tile_AnyRing:$ring);
   let builders = [
     OpBuilder<(ins "::fovea::tile::RingType":$ring,
                    CArg<"::mlir::Value", "{}">:$base), [{
-      build($_builder, $_state, ring, base, /*groups=*/::mlir::IntegerAttr());
+      build($_builder, $_state, ring, base, /*groups=*/::mlir::IntegerAttr(),
+            /*cluster=*/::mlir::IntegerAttr());
     }]>
   ];
   let assemblyFormat = [{
-    (`shares` $base^)? (`groups` $groups^)? attr-dict `:` qualified(type($ring))
+    (`shares` $base^)? (`groups` $groups^)? (`cluster` $cluster^)? attr-dict `:`
+    qualified(type($ring))
     (`,` qualified(type($base))^)?
   }];
   let extraClassDeclaration = [{
     /// Returns the number of warp groups that have slots of their own, or 1.
     int64_t getNumGroups() {
       return static_cast<int64_t>(getGroups().value_or(1));
+    }
+    /// Returns the number of blocks that fill slots together, or 1.
+    int64_t getBlocksOfCluster() {
+      return static_cast<int64_t>(getCluster().value_or(1));
     }
   }];
   let hasVerifier = 1;
