@@ -11,6 +11,7 @@
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -45,6 +46,7 @@ private:
   LogicalResult convert(LaunchOp launch);
   LogicalResult takeOperands(LaunchOp launch, OpBuilder &builder);
   void useTensorMaps(LaunchOp launch, OpBuilder &builder);
+  static void useClusterIds(gpu::LaunchOp launch);
   gpu::LaunchOp createLaunch(LaunchOp launch, OpBuilder &builder, Value blocks,
                              int64_t sharedBytes);
 };
@@ -103,8 +105,8 @@ void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
   });
 }
 
-/// Creates the launch of `blocks` blocks, whose body begins with the grid's
-/// indices.
+/// Creates the launch of `blocks` blocks, or clusters, whose body begins with
+/// the grid's indices.
 gpu::LaunchOp TileLaunchToGpu::createLaunch(LaunchOp launch, OpBuilder &builder,
                                             Value blocks, int64_t sharedBytes) {
   Location loc = launch.getLoc();
@@ -114,8 +116,15 @@ gpu::LaunchOp TileLaunchToGpu::createLaunch(LaunchOp launch, OpBuilder &builder,
   Value shared;
   if (sharedBytes)
     shared = arith::ConstantIntOp::create(builder, loc, sharedBytes, 32);
+  auto cluster = static_cast<int32_t>(launch.getBlocksOfCluster());
+  if (cluster > 1)
+    blocks = builder.createOrFold<arith::MulIOp>(
+        loc, blocks, arith::ConstantIndexOp::create(builder, loc, cluster));
   auto result = gpu::LaunchOp::create(builder, loc, blocks, one, one, threads,
                                       one, one, shared);
+  if (cluster > 1)
+    result->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
+                    builder.getDenseI32ArrayAttr({cluster, 1, 1}));
   if (std::optional<StringRef> name = launch.getKernel())
     result.setFunctionAttr(FlatSymbolRefAttr::get(&getContext(), *name));
 
@@ -129,6 +138,8 @@ gpu::LaunchOp TileLaunchToGpu::createLaunch(LaunchOp launch, OpBuilder &builder,
     return arith::IndexCastUIOp::create(builder, loc, i32, value);
   };
   Value block = result.getBlockIds().x, rest;
+  if (cluster > 1)
+    block = gpu::ClusterIdOp::create(builder, loc, gpu::Dimension::x);
   for (auto [dim, size] : llvm::enumerate(launch.getGrid())) {
     BlockArgument argument = launch.getBody().getArgument(dim);
     bool isLast = dim + 1 == launch.getGrid().size();
@@ -191,7 +202,21 @@ LogicalResult TileLaunchToGpu::convert(LaunchOp launch) {
   inside.getOperations().splice(inside.getTerminator()->getIterator(),
                                 body.getOperations());
   launch.erase();
+  useClusterIds(result);
   return success();
+}
+
+/// Replaces the numbers of blocks in their clusters, which lie along x.
+void TileLaunchToGpu::useClusterIds(gpu::LaunchOp launch) {
+  SmallVector<ClusterRankOp> ranks;
+  launch.walk([&](ClusterRankOp op) { ranks.push_back(op); });
+  for (ClusterRankOp op : ranks) {
+    OpBuilder builder(op);
+    op.replaceAllUsesWith(
+        gpu::ClusterBlockIdOp::create(builder, op.getLoc(), gpu::Dimension::x)
+            .getResult());
+    op.erase();
+  }
 }
 
 } // namespace fovea

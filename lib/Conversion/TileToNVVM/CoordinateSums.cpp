@@ -153,7 +153,8 @@ static int64_t countBits(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || isa<memref::DimOp>(op))
     return 48;
-  if (isa<gpu::BlockIdOp, gpu::ThreadIdOp, GroupOp>(op))
+  if (isa<gpu::BlockIdOp, gpu::ClusterBlockIdOp, gpu::ClusterIdOp,
+          gpu::ThreadIdOp, GroupOp>(op))
     return 32;
   if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
     return countBits(apply.getAffineMap(), apply.getMapOperands());

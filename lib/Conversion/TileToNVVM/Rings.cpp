@@ -193,6 +193,10 @@ RingReaders::RingReaders(Operation *root) {
         continue;
       reader.isWgmma &= isReadByWgmma(wait.getResult());
     }
+    // A slot is full of copies by all blocks of a cluster, which wait until it
+    // is empty in all of them.
+    reader.blocks = op.getBlocksOfCluster();
+    reader.arrivals *= reader.blocks;
     // The waits of WGMMA are for whole warps.
     for (ReleaseOp release : releases)
       if (reader.isWgmma && !isUnread(release))
@@ -214,6 +218,31 @@ void fovea::tile::emitWarpArrive(OpBuilder &builder, Operation *op,
           "setp.eq.u32 first, $1, 0;\n"
           "@first mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
           {barrier, getLane(builder, op)});
+}
+
+void fovea::tile::emitArriveInCluster(OpBuilder &builder, Operation *op,
+                                      Value barrier, int64_t blocks,
+                                      bool haveMet) {
+  Location loc = op->getLoc();
+  auto arrive = [&](Value block) {
+    emitPtx(builder, loc,
+            "{\n.reg .b32 there;\n.reg .pred member;\n"
+            "setp.lt.u32 member, $1, " +
+                Twine(blocks) +
+                ";\n"
+                "@member mapa.shared::cluster.u32 there, $0, $1;\n"
+                "@member mbarrier.arrive.shared::cluster.b64 _, [there];\n}",
+            {barrier, block});
+  };
+  if (isOneThread(op)) {
+    for (int64_t block = 0; block < blocks; ++block)
+      arrive(getI32(builder, loc, block));
+    return;
+  }
+  // Each of the first lanes arrives in a block.
+  if (!haveMet)
+    NVVM::SyncWarpOp::create(builder, loc, getI32(builder, loc, -1));
+  arrive(getLane(builder, op));
 }
 
 void fovea::tile::emitArriveBeside(OpBuilder &builder, Operation *op,
@@ -277,6 +306,23 @@ void RingReaders::acquireLate(ImplicitLocOpBuilder &builder, LoadAsyncOp load,
     acquire(builder, load, load.getRing(), use);
 }
 
+/// Lets the threads of the block meet, or those of its cluster, whose blocks
+/// then have barriers that others arrive at; such a block does not end before
+/// the others have arrived.
+static void emitMeeting(ImplicitLocOpBuilder &builder, RingOp op) {
+  if (!isInCluster(op))
+    return emitBarrier(builder, op);
+  auto meet = [&] {
+    NVVM::ClusterArriveOp::create(builder, UnitAttr());
+    NVVM::ClusterWaitOp::create(builder, UnitAttr());
+  };
+  meet();
+  OpBuilder::InsertionGuard guard(builder);
+  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  builder.setInsertionPoint(kernel.getBody().back().getTerminator());
+  meet();
+}
+
 namespace {
 
 template <typename Op>
@@ -331,7 +377,7 @@ struct RingLowering : RingPattern<RingOp> {
                 rewriter.getRemappedValue(map));
     });
     if (isLast)
-      emitBarrier(builder, op);
+      emitMeeting(builder, op);
     rewriter.replaceOpWithMultiple(op, {ValueRange{slots, barriers}});
     return success();
   }
@@ -402,6 +448,9 @@ struct ReleaseLowering final : UsePattern<ReleaseOp> {
     // A thread that acquires a slot of a block's ring meets the others.
     if (reader.isOfBlock)
       return;
+    if (reader.blocks > 1)
+      return emitArriveInCluster(builder, op, use.empty, reader.blocks,
+                                 /*haveMet=*/!readers.mustMeet(op));
     if (isOneThread(op))
       return emitArrive(builder, op.getLoc(), use.empty);
     emitWarpArrive(builder, op, use.empty, /*haveMet=*/!readers.mustMeet(op));

@@ -39,6 +39,11 @@ void emitArrive(mlir::OpBuilder &builder, mlir::Location loc,
 void emitWarpArrive(mlir::OpBuilder &builder, mlir::Operation *op,
                     mlir::Value barrier, bool haveMet = false);
 
+/// Arrives at a barrier of each of the `blocks` blocks of a cluster, once for
+/// the executing warp, or the thread where one runs `op`.
+void emitArriveInCluster(mlir::OpBuilder &builder, mlir::Operation *op,
+                         mlir::Value barrier, int64_t blocks, bool haveMet);
+
 /// Arrives at a barrier once for each warp that runs `op` in its role, but for
 /// the first warp, whose first thread arrives by itself.
 void emitArriveBeside(mlir::OpBuilder &builder, mlir::Operation *op,
@@ -64,6 +69,8 @@ public:
     bool isOfBlock = false;
     /// True if the ring has one barrier more, see `getCutBarrier`.
     bool hasRows = false;
+    /// The blocks that fill slots together, each in all of them.
+    int64_t blocks = 1;
     /// The rings that share the slots, which are also to be empty.
     llvm::SmallVector<RingOp, 1> sharers;
   };

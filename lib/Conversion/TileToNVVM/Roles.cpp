@@ -104,6 +104,13 @@ void fovea::tile::emitInFirstLane(OpBuilder &builder, Operation *op,
   emitInFirst(builder, op->getLoc(), getLane(builder, op), body);
 }
 
+bool fovea::tile::isInCluster(Operation *op) {
+  auto kernel = dyn_cast<gpu::GPUFuncOp>(op);
+  if (!kernel)
+    kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  return kernel->hasAttr(NVVM::NVVMDialect::getClusterDimAttrName());
+}
+
 Operation *fovea::tile::getProgram(Operation *op) {
   if (auto role = op->getParentOfType<RoleOp>())
     return role;

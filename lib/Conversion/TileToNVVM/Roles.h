@@ -44,6 +44,9 @@ void emitInOneThread(mlir::OpBuilder &builder, mlir::Operation *op,
 void emitInFirstLane(mlir::OpBuilder &builder, mlir::Operation *op,
                      llvm::function_ref<void(mlir::OpBuilder &)> body);
 
+/// Returns true if the kernel of `op` runs in clusters of blocks.
+bool isInCluster(mlir::Operation *op);
+
 /// Returns the role that `op` is in, or its kernel.
 mlir::Operation *getProgram(mlir::Operation *op);
 

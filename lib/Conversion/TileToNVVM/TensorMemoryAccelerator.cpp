@@ -41,11 +41,24 @@ static constexpr int64_t kMostCopies = 8;
 
 /// Emits `text` for each panel of `tile`: with the panel's address as $0, the
 /// descriptor as $1, `others`, and then the panel's coordinates, whose names
-/// replace `@` in the text.
+/// replace `@` in the text. Of `blocks` blocks of a cluster each has every
+/// `blocks`th panel.
 static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
                        SharedType tile, StringRef text, Value address,
                        Value descriptor, ValueRange others,
-                       ArrayRef<Value> coordinates) {
+                       ArrayRef<Value> coordinates, int64_t blocks = 1) {
+  Value firstColumn = coordinates.front();
+  if (blocks > 1) {
+    Value rank =
+        NVVM::BlockInClusterIdXOp::create(builder, builder.getI32Type());
+    auto moveToOwn = [&](Value value, int64_t by) {
+      Value distance = arith::MulIOp::create(
+          builder, rank, getI32(builder, builder.getLoc(), by));
+      return arith::AddIOp::create(builder, value, distance);
+    };
+    address = moveToOwn(address, tile.getPanelBytes());
+    firstColumn = moveToOwn(firstColumn, tile.getPanelColumns());
+  }
   auto [before, after] = text.split('@');
   std::string whole = before.str();
   llvm::raw_string_ostream os(whole);
@@ -60,13 +73,13 @@ static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
     };
     SmallVector<Value> operands = {move(address, byte), descriptor};
     llvm::append_range(operands, others);
-    operands.push_back(move(coordinates.front(), distance));
+    operands.push_back(move(firstColumn, distance));
     llvm::append_range(operands, coordinates.drop_front());
     emitPtx(builder, builder.getLoc(), text, operands);
   };
   int64_t panels = tile.getNumPanels();
   if (panels <= kMostCopies) {
-    for (int64_t panel = 0; panel < panels; ++panel)
+    for (int64_t panel = 0; panel < panels; panel += blocks)
       emit(panel * tile.getPanelBytes(), panel * tile.getPanelColumns(), whole);
     return;
   }
@@ -87,16 +100,24 @@ static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
                      "setp.lt.s32 more, column, end;\n"
                      "@more bra COPY;\n}",
                      column, panels * tile.getPanelColumns(), copy,
-                     tile.getPanelBytes(), tile.getPanelColumns())
+                     blocks * tile.getPanelBytes(),
+                     blocks * tile.getPanelColumns())
            .str());
 }
 
 /// Returns the instruction that copies a panel, for `emitPanels`, with the
-/// barrier as $2.
-static std::string getCopyText(TensorMapType map) {
-  return llvm::formatv("cp.async.bulk.tensor.{0}d.shared::cluster.global."
-                       "mbarrier::complete_tx::bytes [$0], [$1, {{@}], [$2];",
-                       map.getRank());
+/// barrier as $2; to all of `blocks` blocks of a cluster, at whose barriers the
+/// copy counts.
+static std::string getCopyText(TensorMapType map, int64_t blocks = 1) {
+  std::string copy =
+      llvm::formatv("cp.async.bulk.tensor.{0}d.shared::cluster.global."
+                    "mbarrier::complete_tx::bytes",
+                    map.getRank());
+  if (blocks == 1)
+    return copy + " [$0], [$1, {@}], [$2];";
+  return llvm::formatv("{{\n.reg .b16 all;\nmov.b16 all, {0};\n"
+                       "{1}.multicast::cluster [$0], [$1, {{@}], [$2], all;\n}",
+                       llvm::maskTrailingOnes<uint16_t>(blocks), copy);
 }
 
 /// Arrives at a barrier, which then waits for `bytes` more; returns the state
@@ -393,8 +414,10 @@ public:
             barrier);
         state = emitExpect(one, barrier, bytes);
       }
-      emitPanels(one, map, tile, getCopyText(map), adaptor.getSlot().front(),
-                 adaptor.getSource().front(), barrier, coordinates);
+      int64_t blocks = readers.get(op.getRing()).blocks;
+      emitPanels(one, map, tile, getCopyText(map, blocks),
+                 adaptor.getSlot().front(), adaptor.getSource().front(),
+                 barrier, coordinates, blocks);
       if (rows)
         emitZeros(one, *rows, tile, adaptor.getSlot().front(), barrier, state,
                   use.full);

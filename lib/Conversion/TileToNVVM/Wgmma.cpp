@@ -165,10 +165,17 @@ static SmallVector<Value> issue(OpBuilder &builder, Location loc,
     rowGroup = arith::RemUIOp::create(builder, loc, warpGroup, groups);
     b = move(b, columnGroup, product.b->getStart(product.columns, 0));
   }
-  // Shared memory has fewer than 2^18 bytes, the descriptor's 14 units.
+  // Shared memory has fewer than 2^18 bytes, the descriptor's 14 units. Higher
+  // bits of an address are the number of the block in its cluster.
+  bool isInCluster =
+      fovea::tile::isInCluster(builder.getInsertionBlock()->getParentOp());
   auto getUnits = [&](Value address) -> Value {
-    Value bits = arith::ConstantIntOp::create(builder, loc, 4, 32);
-    return arith::ShRUIOp::create(builder, loc, address, bits);
+    Value units =
+        arith::ShRUIOp::create(builder, loc, address, getI32(builder, loc, 4));
+    if (!isInCluster)
+      return units;
+    return arith::AndIOp::create(builder, loc, units,
+                                 getI32(builder, loc, (1 << 14) - 1));
   };
   inputs.push_back(getUnits(b));
   if (product.a) {

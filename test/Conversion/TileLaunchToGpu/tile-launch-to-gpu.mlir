@@ -176,3 +176,29 @@ module attributes {machine.target = #hopper} {
     return
   }
 }
+
+// -----
+
+// Clusters lie along x: the grid counts them, and blocks of each have a number.
+
+// CHECK-LABEL: func @cluster
+// CHECK-SAME:    %{{[^:]*}}: memref<?xf32, strided<[1], offset: ?>>, %[[N:[^:]*]]: index)
+// CHECK:         %[[TWO:.*]] = arith.constant 2 : index
+// CHECK:         %[[BLOCKS:.*]] = arith.muli %[[N]], %[[TWO]]
+// CHECK:         gpu.launch blocks({{.*}}) in (%{{.*}} = %[[BLOCKS]],
+// CHECK:           %[[CLUSTER:.*]] = gpu.cluster_id x
+// CHECK:           %[[RANK:.*]] = gpu.cluster_block_id x
+// CHECK:           tile.store %{{.*}}[%[[CLUSTER]]]
+// CHECK:           tile.store %{{.*}}[%[[RANK]]]
+// CHECK:         nvvm.cluster_dim = array<i32: 2, 1, 1>
+func.func @cluster(%o: memref<?xf32, strided<[1], offset: ?>>, %n: index) {
+  tile.launch grid(%n) cluster 2 warps 4 outs(%o : memref<?xf32, strided<[1], offset: ?>>) {
+  ^bb0(%x: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+    %zero = arith.constant 0.0 : f32
+    %rank = tile.cluster_rank
+    %f = tile.fill %zero : !tile.fragment<128xf32>
+    tile.store %f, %O[%x] dims [0] : !tile.fragment<128xf32>, memref<?xf32, strided<[1], offset: ?>>
+    tile.store %f, %O[%rank] dims [0] : !tile.fragment<128xf32>, memref<?xf32, strided<[1], offset: ?>>
+  }
+  return
+}
