@@ -78,6 +78,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     manager.addPass(tile::createTileOverlapItems());
     manager.addPass(tile::createTileReleaseEarly());
     manager.addPass(tile::createTileCarryValues());
+    manager.addPass(tile::createTileMulticast());
   } else {
     manager.addPass(tile::createTileSkipRows());
     // Copies that do not run ahead need no barriers of their own.

@@ -244,3 +244,30 @@ func.func @known(%o: !x, %m: index) {
   }
   return
 }
+
+// -----
+
+!x = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+
+// Clusters of two blocks: half as many run at a time.
+
+// CHECK-LABEL: func @cluster
+// CHECK:       %[[CORES:.*]] = arith.constant 66 : index
+// CHECK:       %[[CLUSTERS:.*]] = arith.minui %{{.*}}, %[[CORES]]
+// CHECK:       tile.launch grid(%[[CLUSTERS]]) cluster 2 warps 4 outs(
+// CHECK:         scf.for %{{.*}} to %{{.*}} step %[[CLUSTERS]]
+// CHECK:           tile.cluster_rank
+func.func @cluster(%o: !x, %n: index) {
+  tile.launch grid(%n) cluster 2 persistent linear warps 4 outs(%o : !x) {
+  ^bb0(%i: index, %O: !x):
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %zero = arith.constant 0.0 : bf16
+    %f = tile.fill %zero : !tile.fragment<64x64xbf16>
+    %rank = tile.cluster_rank
+    %first = arith.muli %i, %c2 : index
+    %row = arith.addi %first, %rank : index
+    tile.store %f, %O[%row, %c0] dims [0, 1] : !tile.fragment<64x64xbf16>, !x
+  }
+  return
+}

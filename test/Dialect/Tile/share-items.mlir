@@ -139,3 +139,54 @@ func.func @dynamic(%x: tensor<?x64xf32>, %n: index) -> tensor<?x64xf32> {
   } -> tensor<?x64xf32>
   return %r : tensor<?x64xf32>
 }
+
+// -----
+
+!f = !tile.fragment<64x64xf32>
+!o = memref<640x64xf32, strided<[?, 1], offset: ?>>
+
+// Clusters of two blocks, of which 3 run at a time, share 5 programs; a block
+// combines its part with that of the block of its number in the cluster before.
+
+// LOG: blocks share its last programs
+
+// CHECK-LABEL: func @cluster
+// CHECK:       bufferization.alloc_tensor() : tensor<6x64x64xf32>
+// CHECK:       bufferization.alloc_tensor() : tensor<6x4xi32>
+// CHECK:       tile.launch kernel "k" grid(%c3) cluster 2 warps 4
+// CHECK:       ^bb0(%[[CLUSTER:.*]]: index, %{{.*}}: memref<640x64xf32, {{.*}}>, %[[P:.*]]: memref<6x64x64xf32, {{.*}}>, %[[F:.*]]: memref<6x4xi32,
+// CHECK:         %[[FIRST:.*]] = arith.muli %[[CLUSTER]], %c2 : index
+// CHECK:         %[[PLACE:.*]] = arith.addi %[[FIRST]], %{{.*}} : index
+// CHECK:         %[[BEFORE:.*]] = arith.subi %[[PLACE]], %c2 : index
+// CHECK:           tile.store %{{.*}}, %[[P]][%[[PLACE]], %c0, %c0]
+// CHECK:           tile.signal %[[F]][%[[PLACE]]]
+// CHECK:           tile.await %[[F]][%[[BEFORE]]]
+// CHECK:           tile.load %[[P]][%[[BEFORE]], %c0, %c0]
+module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", cores = 6, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
+  func.func @cluster(%o: tensor<640x64xf32>) -> tensor<640x64xf32> {
+    %c5 = arith.constant 5 : index
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c1024 = arith.constant 1024 : index
+    %r = tile.launch kernel "k" grid(%c5) cluster 2 persistent shared warps 4 stages 2 outs(%o : tensor<640x64xf32>) {
+    ^bb0(%i: index, %O: !o):
+      %c2 = arith.constant 2 : index
+      %c64 = arith.constant 64 : index
+      %zero = arith.constant 0.0 : f32
+      %rank = tile.cluster_rank
+      %pair = arith.muli %i, %c2 : index
+      %number = arith.addi %pair, %rank : index
+      %row = arith.muli %number, %c64 : index
+      %none = tile.fill %zero : !f
+      %sum = scf.for %j = %c0 to %c1024 step %c16 iter_args(%a = %none) -> (!f) {
+        scf.yield %a : !f
+      }
+      %all = tile.combine_parts %sum : !f {
+      ^bb0(%a: !f, %b: !f):
+        tile.yield %b : !f
+      }
+      tile.store %all, %O[%row, %c0] dims [0, 1] : !f, !o
+    } -> tensor<640x64xf32>
+    return %r : tensor<640x64xf32>
+  }
+}

@@ -117,7 +117,7 @@ static Value isEven(OpBuilder &builder, Location loc, Value number) {
 Order::Order(OpBuilder &builder, LaunchOp launch, ArrayRef<Value> sizes)
     : loc(launch.getLoc()) {
   auto target = machine::getGpuOrDefault(launch);
-  cores = target.getCores();
+  cores = getNumResident(launch);
   Indices index(builder, loc);
   length = sizes.front();
   rows = index.constant(1);
@@ -262,7 +262,7 @@ void Persist::persist(LaunchOp launch) {
   Indices host(builder, loc);
   SmallVector<Value> sizes(launch.getGrid());
   std::optional<Order> order;
-  int64_t cores = machine::getGpuOrDefault(launch).getCores();
+  int64_t cores = getNumResident(launch);
   if (*launch.getPersistent() == ItemOrder::Snaked) {
     order.emplace(builder, launch, sizes);
     cores = order->getCores();

@@ -9,6 +9,8 @@
 
 #include "Indices.h"
 
+#include "fovea/Dialect/Machine/IR/Machine.h"
+
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -27,6 +29,7 @@ PersistentLaunch::PersistentLaunch(OpBuilder &builder, LaunchOp launch,
                             outputs, launch.getWarpsAttr(),
                             launch.getStagesAttr(), launch.getKernelAttr());
   result.setAlternating(launch.getAlternating());
+  result.setCluster(launch.getCluster());
   Region &body = result.getBody();
   body.takeBody(launch.getBody());
   for (Operation &op : body.front().without_terminator())
@@ -77,6 +80,11 @@ SmallVector<Value> fovea::tile::getIds(OpBuilder &builder, Location loc,
     }
   }
   return ids;
+}
+
+int64_t fovea::tile::getNumResident(LaunchOp launch) {
+  int64_t cores = machine::getGpuOrDefault(launch).getCores();
+  return std::max<int64_t>(cores / launch.getBlocksOfCluster(), 1);
 }
 
 void fovea::tile::removeCombineParts(LaunchOp launch) {

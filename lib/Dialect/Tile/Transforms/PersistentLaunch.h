@@ -20,12 +20,13 @@ class PersistentLaunch {
 public:
   using Value = mlir::Value;
 
-  /// Takes the program of `launch` over by a launch of so many blocks; the
-  /// builder then inserts in front of the program. `added` are further outputs.
+  /// Takes the program of `launch` over by a launch of so many blocks, or
+  /// clusters; the builder then inserts in front of the program. `added` are
+  /// further outputs.
   PersistentLaunch(mlir::OpBuilder &builder, LaunchOp launch, Value blocks,
                    mlir::ValueRange added = {});
 
-  /// The number of the block, in the program.
+  /// The number of the block, or of its cluster, in the program.
   Value getBlock() const { return block; }
   /// The memrefs of the further outputs, in the program.
   mlir::ValueRange getAdded() {
@@ -52,6 +53,9 @@ mlir::Value getNumPrograms(mlir::OpBuilder &builder, mlir::Location loc,
 llvm::SmallVector<mlir::Value> getIds(mlir::OpBuilder &builder,
                                       mlir::Location loc, mlir::Value number,
                                       mlir::ArrayRef<mlir::Value> sizes);
+
+/// Returns the most blocks, or clusters, of a launch that run at a time.
+int64_t getNumResident(LaunchOp launch);
 
 /// Removes the ops of a launch that say how parts of its programs combine.
 void removeCombineParts(LaunchOp launch);

@@ -303,11 +303,26 @@ static Value countSteps(OpBuilder &builder, scf::ForOp loop) {
   return index.create<arith::CeilDivUIOp>(all, loop.getStep());
 }
 
+/// Returns the place of a block's part among those of all blocks, of which each
+/// number stands for a cluster.
+static Value getPlaceOfPart(CombinePartsOp combine, Value number,
+                            int64_t blocksOfCluster) {
+  if (blocksOfCluster == 1)
+    return number;
+  OpBuilder builder(combine);
+  Indices index(builder, combine.getLoc());
+  Value rank = ClusterRankOp::create(builder, combine.getLoc());
+  return index.create<arith::AddIOp>(
+      index.create<arith::MulIOp>(number, index.constant(blocksOfCluster)),
+      rank);
+}
+
 /// Replaces `combine` by what a block does with the values of an item: it gives
 /// those of later steps away, and combines those of earlier steps with what the
-/// block before it has given.
+/// block of its rank in the cluster before has given, whose part is `distance`
+/// places before its own.
 static void emitParts(CombinePartsOp combine, const Shares::Item &item,
-                      Value block, ValueRange memory) {
+                      Value block, int64_t distance, ValueRange memory) {
   OpBuilder builder(combine);
   Location loc = combine.getLoc();
   Indices index(builder, loc);
@@ -333,7 +348,7 @@ static void emitParts(CombinePartsOp combine, const Shares::Item &item,
   };
   ValueRange values = combine.getValues();
 
-  Value before = index.create<arith::SubIOp>(block, index.constant(1));
+  Value before = index.create<arith::SubIOp>(block, index.constant(distance));
   auto branch = scf::IfOp::create(builder, loc, values.getTypes(), item.isPart,
                                   /*withElseRegion=*/true);
   builder.setInsertionPointToStart(branch.elseBlock());
@@ -403,7 +418,8 @@ bool SharedLaunch::rewrite() {
   OpBuilder builder(launch);
   Location loc = launch.getLoc();
   Indices host(builder, loc);
-  int64_t cores = machine::getGpuOrDefault(launch).getCores();
+  int64_t cores = getNumResident(launch);
+  int64_t blocksOfCluster = launch.getBlocksOfCluster();
   SmallVector<Value> sizes(launch.getGrid());
   Value items = getNumPrograms(builder, loc, sizes);
   Value blocks = host.create<arith::MinUIOp>(items, host.constant(cores));
@@ -416,13 +432,14 @@ bool SharedLaunch::rewrite() {
   // Memory for a part of each block, and a flag for each of its warps, none
   // where nothing is shared. Tensors of the same type must not become one.
   SmallVector<Value> memory;
+  int64_t parts = cores * blocksOfCluster;
   Value count =
       known ? Value()
             : arith::SelectOp::create(builder, loc, shares.areShared(),
-                                      host.constant(cores), host.constant(0))
+                                      host.constant(parts), host.constant(0))
                   .getResult();
   auto allocate = [&](ArrayRef<int64_t> ofBlock, Type element) -> Value {
-    SmallVector<int64_t> shape{known ? cores : ShapedType::kDynamic};
+    SmallVector<int64_t> shape{known ? parts : ShapedType::kDynamic};
     llvm::append_range(shape, ofBlock);
     return bufferization::AllocTensorOp::create(
         builder, loc, RankedTensorType::get(shape, element),
@@ -462,7 +479,8 @@ bool SharedLaunch::rewrite() {
                                         store.getIndices()[dim]);
     store.getIndicesMutable()[dim].set(row);
   }
-  emitParts(combine, item, block, added);
+  emitParts(combine, item, getPlaceOfPart(combine, block, blocksOfCluster),
+            blocksOfCluster, added);
   return true;
 }
 

@@ -550,6 +550,26 @@ def TileCarryValues : Pass<"tile-carry-values"> {
   ];
 }
 
+def TileMulticast : Pass<"tile-multicast"> {
+  let summary = "Lets the blocks of a cluster share what they copy";
+  let description = [{
+    In a launch of clusters (`cluster n`), the pass finds rings whose blocks all
+    copy the same tiles at the same uses: where no index of a copy, no use, and
+    nothing that decides whether a copy is made follows from the block's number
+    in its cluster (`tile.cluster_rank`). Such a ring gets `cluster n`: each block
+    then copies some panels of a tile to all blocks, which the L2 cache delivers
+    once instead of `n` times. Other rings stay as they are, such as those of
+    queries, and rings whose tiles have a number of panels that `n` does not
+    divide, which threads fill, whose copies leave out rows, or whose slots are
+    shared.
+
+    Runs when all other passes on rings have run.
+  }];
+  let statistics = [
+    Statistic<"numShared", "num-shared", "Number of rings that clusters share">
+  ];
+}
+
 def TilePackOperands : Pass<"tile-pack-operands"> {
   let summary = "Copies operands that TMA cannot address";
   let description = [{
