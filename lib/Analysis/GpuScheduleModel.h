@@ -42,11 +42,14 @@ AttentionShape getShapeWithLength(OpTy op, int64_t length) {
   return shape;
 }
 
-/// Returns the tiles of queries of an attention, without regard to a split.
+/// Returns the tiles of queries of an attention, without regard to a split;
+/// with those behind the last one of a head that its cluster takes as well.
 inline int64_t countQueryTiles(const AttentionShape &shape,
                                attn::ScheduleAttr schedule) {
   return shape.batch * shape.heads *
-         int64_t(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
+         int64_t(llvm::alignTo(
+             llvm::divideCeil(shape.queries, schedule.getQueryTile()),
+             schedule.getCluster()));
 }
 
 /// Returns true if `op`, or an op in its regions, has an operand in `values`.

@@ -160,12 +160,32 @@ static int64_t getSize(Value tensor, int64_t dim) {
   return cast<ShapedType>(tensor.getType()).getDimSize(dim);
 }
 
+/// Checks that the blocks of a cluster, which have tiles of queries side by
+/// side, read the same keys.
+template <typename OpTy>
+static LogicalResult verifyCluster(OpTy op) {
+  int64_t blocks = op.getScheduleAttr().getCluster();
+  if (blocks == 1)
+    return success();
+  machine::TargetAttr target = machine::getTarget(op);
+  if (target && target.isGpu() && !target.getGpuArch().hasClusters())
+    return op->emitOpError()
+           << "has a schedule with clusters of " << blocks
+           << " blocks, which \"" << target.getName() << "\" does not have";
+  if (!op.getMask().empty())
+    return op->emitOpError() << "has a schedule with clusters of " << blocks
+                             << " blocks, which read the same keys, but a mask "
+                                "tells these apart";
+  return success();
+}
+
 template <typename OpTy>
 static LogicalResult verify(OpTy op) {
   ScheduleAttr schedule = op.getScheduleAttr();
   int64_t headDim = getSize(op.getKey(), 3),
           valueDim = getSize(op.getValue(), 3);
-  if (failed(verifyWarps(op, schedule, headDim, valueDim)))
+  if (failed(verifyWarps(op, schedule, headDim, valueDim)) ||
+      failed(verifyCluster(op)))
     return failure();
   machine::TargetAttr target = machine::getTarget(op);
   if (!target || ShapedType::isDynamic(headDim) ||

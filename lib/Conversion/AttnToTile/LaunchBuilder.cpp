@@ -282,6 +282,11 @@ void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
   OpFoldResult fastest = counts[outer];
   for (OpFoldResult count : ArrayRef(counts).drop_front(outer + 1))
     fastest = index.mul(fastest, count);
+  // The blocks of a cluster take tiles of queries side by side. One behind the
+  // last tile reads zeros, and its results are not written.
+  int64_t cluster = schedule.getCluster();
+  if (cluster > 1)
+    fastest = index.ceilDiv(fastest, index.constant(cluster));
   SmallVector<Value> grid = {index.materialize(fastest)};
   for (int64_t dim = outer - 1; dim >= 0; --dim)
     grid.push_back(index.materialize(counts[dim]));
@@ -290,6 +295,8 @@ void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
                        rewriter.getI64IntegerAttr(schedule.getWarps()),
                        rewriter.getI64IntegerAttr(schedule.getStages()),
                        rewriter.getStringAttr(name));
+  if (cluster > 1)
+    launch.setCluster(cluster);
   if (schedule.getBlocks() == Blocks::Shared)
     launch.setPersistent(ItemOrder::Shared);
   else if (schedule.getBlocks() == Blocks::Persistent)
@@ -308,6 +315,11 @@ void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
   SmallVector<OpFoldResult> ids(rank);
   for (int64_t dim = 0; dim <= outer; ++dim)
     ids[dim] = getBlockId(inside, launch, outer - dim);
+  if (cluster > 1) {
+    Value rank = ClusterRankOp::create(rewriter, loc);
+    ids[outer] =
+        inside.add(inside.mul(ids[outer], inside.constant(cluster)), rank);
+  }
   for (int64_t dim = rank - 1; dim > outer; --dim) {
     OpFoldResult rest = inside.truncDiv(ids[outer], counts[dim]);
     ids[dim] = inside.sub(ids[outer], inside.mul(rest, counts[dim]));

@@ -61,3 +61,18 @@ func.func @overlapped(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
     : tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16> -> tensor<1x2x256x64xf16>
   return %o : tensor<1x2x256x64xf16>
 }
+
+// Clusters of blocks, whose tiles of queries are side by side: the grid has half of
+// the 9 tiles of a head, rounded up.
+// CHECK-LABEL: func @cluster
+// CHECK:       %[[HALF:.*]] = arith.constant 5 : index
+// CHECK:       tile.launch kernel "attention" grid(%[[HALF]], %{{.*}}, %{{.*}}) cluster 2 persistent shared warps 4
+// CHECK-NEXT:  ^bb0(%[[X:[^:]*]]: index,
+// CHECK:         %[[RANK:.*]] = tile.cluster_rank
+// CHECK:         %[[FIRST:.*]] = arith.muli %[[X]], %c2
+// CHECK:         arith.addi %[[FIRST]], %[[RANK]]
+func.func @cluster(%q: tensor<1x2x570x128xf16>) -> tensor<1x2x570x128xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, blocks = shared, cluster = 2>}
+    : tensor<1x2x570x128xf16>, tensor<1x2x570x128xf16>, tensor<1x2x570x128xf16> -> tensor<1x2x570x128xf16>
+  return %o : tensor<1x2x570x128xf16>
+}

@@ -276,7 +276,7 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
-// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'keys' or 'blocks' or 'products' or 'captures' or 'split' or 'widen' or 'parts' or 'gradients', each once}}
+// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'keys' or 'blocks' or 'products' or 'captures' or 'split' or 'widen' or 'parts' or 'cluster' or 'gradients', each once}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, minimum = stale>
 
 // -----
@@ -979,3 +979,23 @@ func.func @merge_type(%p: tensor<3x1x2x8x16xf32>, %l: tensor<3x1x2x8xf16>) {
   %o = attn.merge %p, %l : tensor<3x1x2x8x16xf32>, tensor<3x1x2x8xf16> -> tensor<1x2x8x16xf32>
   return
 }
+
+// -----
+
+// expected-error@+1 {{cluster must be 1, 2 or 4 blocks, but is 3}}
+#three_blocks = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, cluster = 3>
+
+// -----
+
+// expected-error@+1 {{cluster must be 1 in a schedule of gradients and on a host, but is 2}}
+#cluster_of_gradients = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, cluster = 2, gradients = <parallel = [batch, head, key]>>
+
+// -----
+
+// expected-error@+1 {{cluster must be 1 in a schedule of gradients and on a host, but is 2}}
+#cluster_of_host = #attn.schedule<tile = 64x64, order = linear, cluster = 2>
+
+// -----
+
+// expected-error@+1 {{cluster must be 1 where keys are split, but is 2}}
+#cluster_of_parts = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 2, cluster = 2>

@@ -282,7 +282,7 @@ func.func @distances(%r: tensor<16x32x1024x128xf16>) -> (tensor<16x32x1024x128xf
 
 // The accumulator takes half of the registers.
 // SM90-LABEL: func @d256
-// SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, blocks = shared>
+// SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, blocks = shared, cluster = 2>
 // SM80-LABEL: func @d256
 // SM80: warps = {{4|8}}, stages = 2
 func.func @d256(%q: tensor<2x16x?x256xf16>) -> tensor<2x16x?x256xf16> {
@@ -292,7 +292,7 @@ func.func @d256(%q: tensor<2x16x?x256xf16>) -> tensor<2x16x?x256xf16> {
 
 // Tiles of 80 keys, which 16384 do not fill, have registers for masks: too many.
 // SM90-LABEL: func @long_d256
-// SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, blocks = shared>
+// SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, blocks = shared, cluster = 2>
 // SM80-LABEL: func @long_d256
 func.func @long_d256(%q: tensor<1x8x16384x256xbf16>) -> tensor<1x8x16384x256xbf16> {
   %o = attn.attention %q, %q, %q scale(0.0625) : tensor<1x8x16384x256xbf16>, tensor<1x8x16384x256xbf16>, tensor<1x8x16384x256xbf16> -> tensor<1x8x16384x256xbf16>

@@ -119,13 +119,13 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
                               int64_t &stages, Maximum &maximum, KeyOrder &keys,
                               Blocks &blocks, Products &products,
                               Captures &captures, int64_t &split,
-                              int64_t &widen, int64_t &parts,
+                              int64_t &widen, int64_t &parts, int64_t &cluster,
                               GradientsAttr &gradients) {
-  split = 1;
+  split = cluster = 1;
   return parseOptional(
       parser,
       {"warps", "stages", "maximum", "keys", "blocks", "products", "captures",
-       "split", "widen", "parts", "gradients"},
+       "split", "widen", "parts", "cluster", "gradients"},
       [&](StringRef name) {
         if (name == "warps")
           return parseField(parser, warps);
@@ -149,6 +149,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
           return parseField(parser, widen);
         if (name == "parts")
           return parseField(parser, parts);
+        if (name == "cluster")
+          return parseField(parser, cluster);
         return parseField(parser, gradients);
       });
 }
@@ -156,7 +158,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
 static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
                        Maximum maximum, KeyOrder keys, Blocks blocks,
                        Products products, Captures captures, int64_t split,
-                       int64_t widen, int64_t parts, GradientsAttr gradients) {
+                       int64_t widen, int64_t parts, int64_t cluster,
+                       GradientsAttr gradients) {
   if (warps || stages)
     printer << ", warps = " << warps << ", stages = " << stages;
   if (maximum != Maximum::Exact)
@@ -175,6 +178,8 @@ static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
     printer << ", widen = " << widen;
   if (parts)
     printer << ", parts = " << parts;
+  if (cluster != 1)
+    printer << ", cluster = " << cluster;
   if (gradients) {
     printer << ", gradients = ";
     printer.printStrippedAttrOrType(gradients);
@@ -218,7 +223,8 @@ ScheduleAttr ScheduleAttr::with(const Changes &changes) const {
       changes.keys.value_or(getKeys()), changes.blocks.value_or(getBlocks()),
       getProducts(), changes.captures.value_or(getCaptures()),
       changes.split.value_or(getSplit()), changes.widen.value_or(getWiden()),
-      getParts(), changes.gradients ? changes.gradients : getGradients());
+      getParts(), changes.cluster.value_or(getCluster()),
+      changes.gradients ? changes.gradients : getGradients());
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -228,7 +234,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    KeyOrder keys, Blocks blocks,
                                    Products /*products*/, Captures captures,
                                    int64_t split, int64_t widen, int64_t parts,
-                                   GradientsAttr gradients) {
+                                   int64_t cluster, GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;
@@ -280,6 +286,17 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (parts && widen)
     return emitError() << "parts must be 0 where bytes are widened, but are "
                        << parts;
+  if (cluster != 1 && cluster != 2 && cluster != 4)
+    return emitError() << "cluster must be 1, 2 or 4 blocks, but is "
+                       << cluster;
+  if (cluster > 1 && (gradients || warps == 0))
+    return emitError()
+           << "cluster must be 1 in a schedule of gradients and on a "
+              "host, but is "
+           << cluster;
+  if (cluster > 1 && split > 1)
+    return emitError() << "cluster must be 1 where keys are split, but is "
+                       << cluster;
   if (warps == 0 && stages == 0)
     return success();
   if (warps < 1 || warps > 32)

@@ -165,7 +165,7 @@ private:
         chosen.getWarps(), chosen.getStages(), chosen.getMaximum(),
         chosen.getKeys(), chosen.getBlocks(), chosen.getProducts(),
         chosen.getCaptures(), chosen.getSplit(), chosen.getWiden(),
-        chosen.getParts(), chosen.getGradients());
+        chosen.getParts(), chosen.getCluster(), chosen.getGradients());
   }
 };
 } // namespace

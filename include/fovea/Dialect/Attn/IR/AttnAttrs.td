@@ -242,6 +242,11 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       is the sum of three parts in bf16, of whose products tensor cores compute the
       six that f32 can tell from zero (`tile-split-products`). With 0 (the default)
       operands of f32 are multiplied by FMA;
+    - `cluster = n`, 1 (the default), 2 or 4, GPUs with clusters only, forward pass
+      without a mask and without a split: `n` blocks, of tiles of queries side by
+      side, read keys and values at the same time. Each copies a share of every tile
+      of them to all (`tile-multicast`), so that the L2 cache delivers an `n`th of
+      the bytes;
     - `gradients`: backward pass only, see `#attn.gradients`. If a schedule that
       is written by hand leaves it out, `--attn-select-schedule` adds it.
 
@@ -262,6 +267,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
                    captures = tiled>
     #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2,
                    parts = 3>
+    #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2,
+                   maximum = stale, blocks = shared, cluster = 2>
     ```
   }];
   let parameters = (ins
@@ -278,6 +285,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "1">:$split,
     DefaultValuedParameter<"int64_t", "0">:$widen,
     DefaultValuedParameter<"int64_t", "0">:$parts,
+    DefaultValuedParameter<"int64_t", "1">:$cluster,
     OptionalParameter<"GradientsAttr">:$gradients
   );
   let builders = [AttrBuilder<(ins "int64_t":$queryTile, "int64_t":$keyTile,
@@ -292,18 +300,20 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       CArg<"::fovea::attn::Captures",
            "::fovea::attn::Captures::Gathered">:$captures,
       CArg<"int64_t", "1">:$split, CArg<"int64_t", "0">:$widen,
-      CArg<"int64_t", "0">:$parts, CArg<"::fovea::attn::GradientsAttr", "{}">:$gradients),
+      CArg<"int64_t", "0">:$parts, CArg<"int64_t", "1">:$cluster,
+      CArg<"::fovea::attn::GradientsAttr", "{}">:$gradients),
       [{
         return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum,
                      keys, blocks, products, captures, split, widen, parts,
-                     gradients);
+                     cluster, gradients);
       }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
     `,` `order` `=` $order ``
     custom<Parts>($warps, $stages, $maximum, $keys, $blocks, $products,
-                  $captures, $split, $widen, $parts, $gradients) `>`
+                  $captures, $split, $widen, $parts, $cluster,
+                  $gradients) `>`
   }];
   let extraClassDeclaration = [{
     struct Changes {
@@ -313,6 +323,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       std::optional<Captures> captures = {};
       std::optional<int64_t> split = {};
       std::optional<int64_t> widen = {};
+      std::optional<int64_t> cluster = {};
       GradientsAttr gradients = {};
     };
     /// Returns the schedule with the parts of `changes` that are given.

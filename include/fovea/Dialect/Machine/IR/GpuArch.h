@@ -104,6 +104,8 @@ struct GpuArch {
   bool hasMatrixStores() const { return major >= 9; }
   bool hasPrefetch() const { return major >= 9; }
   bool hasDependentLaunch() const { return major >= 9; }
+  /// Clusters of blocks that reach each other's shared memory (PTX ISA 2.2.1).
+  bool hasClusters() const { return major >= 9; }
 
   static llvm::ArrayRef<GpuArch> getAll();
 
