@@ -22,8 +22,8 @@ relative to the largest magnitude.
 length" is one kernel for all of them. Ratios are to the best of the others. With
 `--flex` PyTorch's FlexAttention, which compiles for seconds, is among these.
 With `--schedule`, schedules are compared with those that the compiler chooses:
-tile/warps/stages, then the maximum, keys, blocks and products where they are not the
-default (`#attn.schedule`). `--output` writes FILE.json, and the plots FILE.svg
+tile/warps/stages, then the maximum, keys, blocks, products and `cluster=2` where they
+are not the default (`#attn.schedule`). `--output` writes FILE.json, and the plots FILE.svg
 and FILE.png if matplotlib is there.
 """
 
@@ -69,7 +69,7 @@ def scheduled(dtype, dim, causal, schedule):
     text = (f"tile = {tile}, order = {'longest_first' if causal else 'linear'}, "
             f"warps = {warps}, stages = {stages}")
     for choice in choices:
-        text += f", {PARTS[choice]} = {choice}"
+        text += f", {PARTS[choice]} = {choice}" if choice in PARTS else f", {choice}"
     mask = CAUSAL[CAUSAL.index("{"):CAUSAL.rindex(":")] if causal else ""
     return f"""
 func.func @attend(%q: {t}, %k: {t}, %v: {t}) -> {t} {{
