@@ -387,6 +387,12 @@ def TileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
     converted: scf, arith, math and memref ops are lowered later. The block's
     dynamic shared memory is the external array `@fovea_shared_memory`.
 
+    In a `tile.map` a thread converts a sum of coordinates to a float once; its
+    other elements add constants to that. A `math.fma` with the flag `reassoc`, of
+    such a float, a factor and an addend that are the same for a row, becomes one
+    multiply-add for a thread's first element of the row, and another one, of the
+    factor and a constant, for each other element.
+
     A ring is slots and mbarriers in shared memory, a use of it a slot and the
     parity of a phase. Roles become branches on the warp. A product by `wgmma`
     is one block of inline assembly: fence, all steps along K, commit. A tensor

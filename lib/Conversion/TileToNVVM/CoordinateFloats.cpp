@@ -8,6 +8,7 @@
 #include "CoordinateFloats.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace fovea::tile;
@@ -56,6 +57,61 @@ CoordinateFloats::CoordinateFloats(OpBuilder &builder, MapOp map,
     first = arith::SIToFPOp::create(builder, loc, op.getType(), first);
     conversions.try_emplace(op, Conversion{first, *coefficients});
   }
+  findProductSums(map, coordinates);
+}
+
+void CoordinateFloats::findProductSums(MapOp map,
+                                       ArrayRef<BlockArgument> coordinates) {
+  if (coordinates.size() != 2 || conversions.empty())
+    return;
+  Block &body = map.getBody().front();
+  // Values that may differ within a row.
+  llvm::SmallDenseSet<Value> varying{coordinates[1]};
+  size_t firstRow = map.getInputs().size(),
+         firstColumn = firstRow + map.getRows().size();
+  for (BlockArgument operand : body.getArguments().drop_back(2))
+    if (operand.getArgNumber() < firstRow ||
+        operand.getArgNumber() >= firstColumn)
+      varying.insert(operand);
+  auto isVarying = [&](Value value) { return varying.contains(value); };
+  for (Operation &op : body.without_terminator()) {
+    if (op.getNumRegions() || llvm::any_of(op.getOperands(), isVarying))
+      varying.insert_range(op.getResults());
+    auto sum = dyn_cast<math::FmaOp>(op);
+    if (!sum || isVarying(sum.getC()) ||
+        !bitEnumContainsAll(sum.getFastmath(), arith::FastMathFlags::reassoc))
+      continue;
+    for (auto [position, factor] :
+         {std::pair(sum.getA(), sum.getB()), std::pair(sum.getB(), sum.getA())})
+      if (Operation *conversion = position.getDefiningOp();
+          conversions.contains(conversion) && !isVarying(factor))
+        productSums.try_emplace(&op, ProductSum{conversion, factor});
+  }
+}
+
+Value CoordinateFloats::createProductSum(OpBuilder &builder, Operation &op,
+                                         ArrayRef<int64_t> offset,
+                                         const IRMapping &mapping) const {
+  auto found = productSums.find(&op);
+  if (found == productSums.end())
+    return nullptr;
+  auto [conversion, factor] = found->second;
+  Value position = create(builder, *conversion, {offset[0], 0});
+  factor = mapping.lookupOrDefault(factor);
+  Location loc = op.getLoc();
+  // Elements of a row have the same first sum, which is then computed once.
+  Value first = math::FmaOp::create(
+      builder, loc, factor, position,
+      mapping.lookupOrDefault(cast<math::FmaOp>(op).getC()));
+  int64_t distance = offset[1] * conversions.at(conversion).coefficients[1];
+  if (!distance)
+    return first;
+  Type type = first.getType();
+  return math::FmaOp::create(
+      builder, loc, factor,
+      arith::ConstantOp::create(builder, loc,
+                                builder.getFloatAttr(type, double(distance))),
+      first);
 }
 
 Value CoordinateFloats::create(OpBuilder &builder, Operation &op,

@@ -31,13 +31,31 @@ public:
   mlir::Value create(mlir::OpBuilder &builder, mlir::Operation &op,
                      llvm::ArrayRef<int64_t> offset) const;
 
+  /// Returns the result of `op` if it is a multiply-add, with the flag
+  /// `reassoc`, of a conversion, a factor and an addend that are the same for
+  /// all elements of a row: of the multiple at a thread's first element of the
+  /// row, with the addend, and of that of a constant. `mapping` has the
+  /// element's operands. Returns null for other ops.
+  mlir::Value createProductSum(mlir::OpBuilder &builder, mlir::Operation &op,
+                               llvm::ArrayRef<int64_t> offset,
+                               const mlir::IRMapping &mapping) const;
+
 private:
+  void findProductSums(MapOp map,
+                       llvm::ArrayRef<mlir::BlockArgument> coordinates);
+
   struct Conversion {
     /// The sum at the thread's first element.
     mlir::Value first;
     CoordinateSums::Coefficients coefficients;
   };
   llvm::DenseMap<mlir::Operation *, Conversion> conversions;
+
+  struct ProductSum {
+    mlir::Operation *conversion;
+    mlir::Value factor;
+  };
+  llvm::DenseMap<mlir::Operation *, ProductSum> productSums;
 };
 
 } // namespace fovea::tile

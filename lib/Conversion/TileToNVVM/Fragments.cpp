@@ -110,6 +110,8 @@ struct ConvertMap final : OpConversionPattern<MapOp> {
         Value result = comparisons.create(rewriter, inner, offset);
         if (!result)
           result = floats.create(rewriter, inner, offset);
+        if (!result)
+          result = floats.createProductSum(rewriter, inner, offset, mapping);
         if (result)
           mapping.map(inner.getResult(0), result);
         else
