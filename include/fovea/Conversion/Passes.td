@@ -73,6 +73,13 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
       last: a positive constant, or a scalar of the function that is clamped to
       what is neither tiny nor huge, `arith.minnumf` of `arith.maxnumf` with
       constants from 2^-96 to 2^96.
+    - Under `maximum = stale`, with tiles of 16-bit floats, what a score region
+      adds or subtracts at last is added in the exponent, if it is the float of a
+      sum of coordinates that the key is one of, times numbers that do not depend
+      on the key. These numbers are computed in front of the loop. The multiply-add
+      of the position has the fastmath flag `reassoc`. Where it would be inexact,
+      for slopes above 256 in base 2 across a tile's keys, a step starts again, with
+      whole scores.
     - Sizes of tensors are computed before the launch.
     - Rows of queries, keys or values that a `linalg.generic` before the loop
       gathers, such as `tensor.extract %cache[%page, %slot, %h, %d]`, and only

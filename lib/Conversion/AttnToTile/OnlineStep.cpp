@@ -8,18 +8,23 @@
 #include "OnlineStep.h"
 
 #include "FragmentMath.h"
+#include "PositionTerm.h"
 
 #include "fovea/Analysis/Formula.h"
 #include "fovea/Analysis/IndexMath.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 #include <limits>
 #include <numbers>
+
+#define DEBUG_TYPE "convert-attn-to-tile"
 
 using namespace mlir;
 using namespace fovea;
@@ -32,6 +37,11 @@ static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// that were not rounded before: the rounding error of the maximum is at most
 /// 2^-14, less than that of 16-bit probabilities.
 static constexpr double kLargestFused = 1024.0;
+
+/// What a term adds from the first key of a tile to the last is up to this
+/// number, in base 2: its sum at a thread's first key, from which others
+/// follow, then adds at most 2^-17 to the error of an exponent.
+static constexpr double kLargestTerm = 256.0;
 
 /// The columns of an accumulator after which a thread's columns repeat.
 static constexpr int64_t kThreadColumns = 8;
@@ -77,21 +87,17 @@ static bool isClampedToUnits(Value factor) {
 }
 
 namespace {
-/// A product that a score region yields.
+/// A product in a score region.
 struct LastProduct {
   Value other;
   ScoreUnit unit;
 };
 } // namespace
 
-/// Returns the product that `score` yields with a number that may be a unit.
-static std::optional<LastProduct> getLastProduct(Region &score) {
-  if (score.empty())
-    return std::nullopt;
-  auto product = score.front()
-                     .getTerminator()
-                     ->getOperand(0)
-                     .getDefiningOp<arith::MulFOp>();
+/// Returns the product that `value`, of the region `score`, is with a number
+/// that may be a unit.
+static std::optional<LastProduct> getLastProduct(Region &score, Value value) {
+  auto product = value.getDefiningOp<arith::MulFOp>();
   if (!product || product->getBlock() != &score.front())
     return std::nullopt;
   for (auto [constant, other] :
@@ -105,6 +111,13 @@ static std::optional<LastProduct> getLastProduct(Region &score) {
       return LastProduct{other, {1.0, /*isRaw=*/false, constant}};
   }
   return std::nullopt;
+}
+
+/// Returns the product that `score` yields with a number that may be a unit.
+static std::optional<LastProduct> getLastProduct(Region &score) {
+  if (score.empty())
+    return std::nullopt;
+  return getLastProduct(score, score.front().getTerminator()->getOperand(0));
 }
 
 ScoreUnit ScoreUnit::get(OnlineAttentionOp op) {
@@ -188,13 +201,22 @@ class StepEmitter {
 public:
   StepEmitter(OpBuilder &builder, const TileSizes &sizes, const KeyStep &step)
       : builder(builder), op(step.op), loc(op.getLoc()), math(builder, loc),
-        sizes(sizes), step(step), unit(ScoreUnit::get(op)) {}
+        sizes(sizes), step(step), unit(ScoreUnit::get(op)), heldUnit(unit) {
+    if (std::optional<LastProduct> last = getLastProduct(op.getScore()))
+      held = last->other;
+  }
 
   RunningValues emit(Value query, RunningValues running);
 
 private:
   Value scores(Value query);
   Value modified(Value products);
+  Value emitScore(OpBuilder &body, const ScoreTile &tile, Value scaled,
+                  ValueRange coordinates, Value value,
+                  const IRMapping &known = {});
+  void separateTerm();
+  Value getSlopes();
+  Value whole(Value scores);
   Value masked(Value scores);
   Value cleared(Value scores, int64_t queries);
   // Tensor cores leave time for one instruction a score.
@@ -209,6 +231,7 @@ private:
   Value exactExponentials(Value scores, Value subtracted);
   Value fusedExponentials(Value scores, Value subtracted);
   Value shiftedExponentials(Value scores, Value shift);
+  Value tiltedExponentials(Value scores, Value max);
   Value shrinkage(Value max, Value subtracted);
   Value shrinkageOfRestart(Value max, Value subtracted);
   Value scaled(Value fragment, Value factors);
@@ -247,6 +270,14 @@ private:
   const TileSizes &sizes;
   const KeyStep &step;
   ScoreUnit unit;
+  /// The term that is added to scores in the exponent only.
+  std::optional<PositionTerm> term;
+  /// What the term's position is multiplied by in each row.
+  Value slopes;
+  /// The value of the score region that fragments of scores hold, and their
+  /// unit: without a term, what the region yields, in the unit of maxima.
+  Value held;
+  ScoreUnit heldUnit;
 };
 } // namespace
 
@@ -261,6 +292,8 @@ Value StepEmitter::scores(Value query) {
   int64_t warps = op.getScheduleAttr().getWarps();
   if (queries && *queries < sizes.queries && warps <= kGroupWarps)
     products.setRows(*queries);
+  else if (isStale() && isFused())
+    separateTerm();
   Value scores = masked(modified(step.factors ? scaled(products, step.factors)
                                               : Value(products)));
   return products.getRows() ? cleared(scores, *products.getRows()) : scores;
@@ -289,8 +322,119 @@ Value StepEmitter::cleared(Value scores, int64_t queries) {
       });
 }
 
+/// Leaves the term in the key's position out of the scores: the exponent is a
+/// multiply-add of scores, and what it adds to them, the term and the shift, is
+/// one of the position. Only a step that starts again needs whole scores.
+void StepEmitter::separateTerm() {
+  Region &region = op.getScore();
+  term = PositionTerm::find(region);
+  if (!term)
+    return;
+  held = term->rest;
+  heldUnit = {1.0, /*isRaw=*/false};
+  double scale = op.getScale().convertToDouble();
+  if (held == region.getArgument(0) && isUnit(scale)) {
+    heldUnit = {scale, /*isRaw=*/true};
+  } else if (std::optional<LastProduct> last = getLastProduct(region, held)) {
+    held = last->other;
+    heldUnit = last->unit;
+  }
+  slopes = getSlopes();
+  LDBG() << "attention at " << loc
+         << ": exponents add a term in the position of the key";
+}
+
+/// Returns the loop over keys if what the score region uses, other than the
+/// key, is from outside of it; null otherwise.
+static scf::ForOp findKeyLoop(OpBuilder &builder, const KeyStep &step) {
+  Operation *parent = builder.getInsertionBlock()->getParentOp();
+  auto loop = dyn_cast<scf::ForOp>(parent);
+  if (!loop)
+    loop = parent->getParentOfType<scf::ForOp>();
+  OnlineAttentionOp op = step.op;
+  auto source = op->getParentOfType<scf::ForOp>();
+  if (!loop || !source)
+    return nullptr;
+  SetVector<Value> captures;
+  getUsedValuesDefinedAbove(op.getScore(), captures);
+  const ScoreTile &tile = step.tile;
+  SmallVector<OpFoldResult> places = {tile.at.batch, tile.at.head, tile.at.row,
+                                      tile.queries};
+  bool isOutside = llvm::all_of(captures,
+                                [&](Value capture) {
+                                  return source.isDefinedOutsideOfLoop(capture);
+                                }) &&
+                   llvm::all_of(places, [&](OpFoldResult place) {
+                     auto value = dyn_cast<Value>(place);
+                     return !value || loop.isDefinedOutsideOfLoop(value);
+                   });
+  return isOutside ? loop : nullptr;
+}
+
+/// Emits the numbers that positions are multiplied by, in front of the loop
+/// over keys: a tensor that has them is not read in each step.
+Value StepEmitter::getSlopes() {
+  OpBuilder::InsertionGuard guard(builder);
+  if (scf::ForOp loop = findKeyLoop(builder, step))
+    builder.setInsertionPoint(loop);
+  IndexMath index(builder, loc);
+  // They do not depend on the key; so it may be any.
+  ScoreTile tile = step.tile;
+  tile.at.key = index.materialize(index.constant(0));
+  tile.keys = index.constant(sizes.keys);
+  return math.map(
+      sizes.getRows(), {}, {},
+      [&](OpBuilder &body, ValueRange, ValueRange coordinates) -> Value {
+        Formula f = {body, loc, sizes.accumulation};
+        Value key = IndexMath(body, loc).materialize(index.constant(0));
+        Value slope = f.number(term->sign);
+        for (Value factor : term->factors)
+          slope = f.mul(emitScore(body, tile, f.number(0.0),
+                                  {coordinates[0], key}, factor),
+                        slope);
+        return slope;
+      });
+}
+
+/// Emits a value of the score region for the score at `coordinates` of `tile`.
+Value StepEmitter::emitScore(OpBuilder &body, const ScoreTile &tile,
+                             Value scaled, ValueRange coordinates, Value value,
+                             const IRMapping &known) {
+  Region &region = op.getScore();
+  SmallVector<Value> arguments{scaled}, existing;
+  arguments.append(tile.getPlace(body, loc, coordinates[0], coordinates[1]));
+  if (SmallVector<Value> place =
+          tile.getExisting(body, loc, coordinates[0], coordinates[1], region);
+      !place.empty()) {
+    existing.push_back(scaled);
+    existing.append(place);
+  }
+  return tile.emitRegion(body, region, arguments, existing, value, known);
+}
+
+/// Returns what the score region yields for the numbers that are held.
+Value StepEmitter::whole(Value scores) {
+  if (!term)
+    return scores;
+  Value added = math.map(
+      sizes.getScores(), scores, slopes,
+      [&](OpBuilder &body, ValueRange elements,
+          ValueRange coordinates) -> Value {
+        Formula f = {body, loc, sizes.accumulation};
+        Value rest = elements[0];
+        if (heldUnit.unit != 1.0 || heldUnit.factor)
+          rest = f.mul(rest, heldUnit.emitProduct(body, loc, sizes.accumulation,
+                                                  heldUnit.unit));
+        Value position = emitScore(body, step.tile, f.number(0.0), coordinates,
+                                   term->position);
+        return f.add(rest, f.mul(elements[1], position));
+      });
+  // The term need not be finite: a key without weight gets its score again.
+  return masked(added);
+}
+
 Value StepEmitter::modified(Value products) {
-  if (unit.isRaw)
+  if (heldUnit.isRaw)
     return products;
   Region &region = op.getScore();
   double factor = op.getScale().convertToDouble();
@@ -312,22 +456,11 @@ Value StepEmitter::modified(Value products) {
               arith::MulFOp::create(body, loc, scaled, constant(body, factor));
         if (region.empty())
           return scaled;
-        SmallVector<Value> arguments{scaled}, existing;
-        arguments.append(
-            step.tile.getPlace(body, loc, coordinates[0], coordinates[1]));
-        if (SmallVector<Value> place = step.tile.getExisting(
-                body, loc, coordinates[0], coordinates[1], region);
-            !place.empty()) {
-          existing.push_back(scaled);
-          existing.append(place);
-        }
         IRMapping known;
         for (auto [read, element] :
              llvm::zip_equal(step.captureReads, elements.drop_front()))
           known.map(read->getResult(0), element);
-        std::optional<LastProduct> last = getLastProduct(region);
-        return step.tile.emitRegion(body, region, arguments, existing,
-                                    last ? last->other : Value(), known);
+        return emitScore(body, step.tile, scaled, coordinates, held, known);
       });
 }
 
@@ -418,16 +551,55 @@ Value StepEmitter::shiftedExponentials(Value scores, Value shift) {
       });
 }
 
-/// Returns true if a maximum's shift is too large, or unknown, to be added to
-/// scores that were not rounded.
-Value StepEmitter::hasLargeShift(Value shift) {
-  Value tests = math.map(
-      sizes.getRows().cloneWith(builder.getI1Type()), shift, {},
-      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value size = math::AbsFOp::create(body, loc, elements[0]);
-        return arith::CmpFOp::create(body, loc, arith::CmpFPredicate::UGT, size,
-                                     constant(body, kLargestFused));
+/// Returns exponentials of scores, of which the term is added here, minus a
+/// maximum for each row. What is added to a score is another multiply-add, of
+/// the position of its key. By `reassoc` that of a thread's first key may be
+/// multiplied for all of them: with slopes for which this is inexact, steps
+/// start again. A loop that carries the maximum has no registers for its shift
+/// as well.
+Value StepEmitter::tiltedExponentials(Value scores, Value max) {
+  return math.map(
+      sizes.getScores(), scores, {max, slopes},
+      [&](OpBuilder &body, ValueRange elements,
+          ValueRange coordinates) -> Value {
+        Value shift = arith::MulFOp::create(body, loc, elements[1],
+                                            base2(body, /*sign=*/-1.0));
+        Value slope =
+            arith::MulFOp::create(body, loc, elements[2], base2(body));
+        Value position = emitScore(body, step.tile, constant(body, 0.0),
+                                   coordinates, term->position);
+        Value added = math::FmaOp::create(body, loc, slope, position, shift,
+                                          arith::FastMathFlags::reassoc);
+        Value factor = heldUnit.emitProduct(body, loc, sizes.accumulation,
+                                            heldUnit.getBase2());
+        Value exponent =
+            math::FmaOp::create(body, loc, elements[0], factor, added);
+        return math::Exp2Op::create(body, loc, exponent);
       });
+}
+
+/// Returns true if a maximum's shift, or what a term changes by within a tile,
+/// is too large, or unknown, to be added to scores that were not rounded.
+Value StepEmitter::hasLargeShift(Value shift) {
+  SmallVector<Value> inputs = {shift};
+  if (term)
+    inputs.push_back(slopes);
+  Value tests =
+      math.map(sizes.getRows().cloneWith(builder.getI1Type()), inputs, {},
+               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+                 Formula f = {body, loc, sizes.accumulation};
+                 auto isLarge = [&](Value number, double most) {
+                   return f.compare(arith::CmpFPredicate::UGT,
+                                    f.make<math::AbsFOp>(number), most);
+                 };
+                 Value isLargeShift = isLarge(elements[0], kLargestFused);
+                 if (!term)
+                   return isLargeShift;
+                 double reach = std::abs(double(term->step)) *
+                                double(sizes.keys) * unit.getBase2();
+                 return f.make<arith::OrIOp>(
+                     isLargeShift, isLarge(elements[1], kLargestTerm / reach));
+               });
   return AnyOp::create(builder, loc, builder.getI1Type(), tests);
 }
 
@@ -597,9 +769,10 @@ Value StepEmitter::mustRestart(Value before, Value isOutgrown) {
 /// accumulators rescaled.
 RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
                                      Value &left) {
-  Value probabilities = isFused()
-                            ? shiftedExponentials(scores, getShift(running.max))
-                            : exactExponentials(scores, running.max);
+  Value probabilities =
+      !isFused() ? exactExponentials(scores, running.max)
+      : term     ? tiltedExponentials(scores, running.max)
+                 : shiftedExponentials(scores, getShift(running.max));
   bool isAlternating =
       op.getScheduleAttr().getProducts() == Products::Alternating;
   return isAlternating ? restartWhole(scores, probabilities, running, left)
@@ -628,6 +801,7 @@ RunningValues StepEmitter::restartWhole(Value scores, Value probabilities,
       builder, loc,
       ValueRange{running.acc, running.max, running.sum, stepSums, rounded});
   builder.setInsertionPointToStart(branch.thenBlock());
+  scores = whole(scores);
   Value max = math.reduce(Reduction::Max, scores, running.max);
   Value subtracted = this->subtracted(max);
   Value alpha = shrinkageOfRestart(running.max, subtracted);
@@ -680,6 +854,7 @@ RunningValues StepEmitter::restartBeside(Value scores, Value probabilities,
                        ValueRange{probabilities, sums, running.max,
                                   math.fill(sizes.getRows(), 1.0)});
   builder.setInsertionPointToStart(step.thenBlock());
+  scores = whole(scores);
   Value max = math.reduce(Reduction::Max, scores, running.max);
   Value subtracted = this->subtracted(max);
   Value alpha = shrinkageOfRestart(running.max, subtracted);

@@ -29,6 +29,10 @@ public:
   /// does not fit in its type.
   std::optional<Bounds> getBounds(Value value);
 
+  /// Returns what is added to `value`, which has bounds, where `coordinate`
+  /// grows by 1.
+  int64_t getStep(Value value, BlockArgument coordinate);
+
   /// Returns `value`, which has a range, as an index.
   Value getIndex(OpBuilder &builder, Value value);
 
@@ -87,6 +91,24 @@ std::optional<Bounds> PositionSums::computeBounds(Value value) {
   return Bounds{std::min(low, high), std::max(low, high)};
 }
 
+int64_t PositionSums::getStep(Value value, BlockArgument coordinate) {
+  if (isa<BlockArgument>(value) || matchPattern(value, m_Constant()))
+    return value == coordinate ? 1 : 0;
+  Operation *op = value.getDefiningOp();
+  if (isCast(op))
+    return getStep(op->getOperand(0), coordinate);
+  int64_t a = getStep(op->getOperand(0), coordinate);
+  int64_t b = getStep(op->getOperand(1), coordinate);
+  if (isa<arith::AddIOp>(op))
+    return a + b;
+  if (isa<arith::SubIOp>(op))
+    return a - b;
+  // One of the two operands has only one value.
+  Bounds left = *getBounds(op->getOperand(0));
+  return left.low == left.high ? left.low * b
+                               : getBounds(op->getOperand(1))->low * a;
+}
+
 Value PositionSums::getIndex(OpBuilder &builder, Value value) {
   if (value.getType().isIndex())
     return value;
@@ -105,6 +127,16 @@ Value PositionSums::getIndex(OpBuilder &builder, Value value) {
   if (isa<arith::SubIOp>(op))
     return arith::SubIOp::create(builder, loc, a, b);
   return arith::MulIOp::create(builder, loc, a, b);
+}
+
+std::optional<int64_t> fovea::getPositionStep(Region &region, Value value,
+                                              attn::Coordinate coordinate) {
+  PositionSums sums(region);
+  if (!sums.getBounds(value))
+    return std::nullopt;
+  // The coordinates come last.
+  return sums.getStep(value, region.front().getArguments().take_back(
+                                 4)[getScoreDim(coordinate)]);
 }
 
 void fovea::convertPositionsWhole(IRRewriter &rewriter, Region &region) {

@@ -8,6 +8,8 @@
 #ifndef FOVEA_LIB_CONVERSION_ATTNTOTILE_POSITIONS_H
 #define FOVEA_LIB_CONVERSION_ATTNTOTILE_POSITIONS_H
 
+#include "fovea/Dialect/Attn/IR/Coordinates.h"
+
 #include "mlir/IR/PatternMatch.h"
 
 namespace fovea {
@@ -20,6 +22,11 @@ inline constexpr int64_t kCoordinateEnd = int64_t(1) << 30;
 /// truncation and by its sign, so that only additions lie between a coordinate
 /// and its float.
 void convertPositionsWhole(mlir::IRRewriter &rewriter, mlir::Region &region);
+
+/// Returns what is added to `value` where `coordinate` grows by 1, if `value`
+/// is a sum of coordinates that fits in its integers.
+std::optional<int64_t> getPositionStep(mlir::Region &region, mlir::Value value,
+                                       attn::Coordinate coordinate);
 
 } // namespace fovea
 
