@@ -532,6 +532,68 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
 
 } // namespace
 
+/// Returns true if pairs of f32 of an accumulator would meet in a bank: of the
+/// four rows that half a warp accesses, an even row and the odd one after it
+/// have the same 32 bytes of a row of 128, where the swizzle only exchanges the
+/// halves of 32 bytes for them.
+static bool hasConflicts(LayoutAttr layout, SharedType type) {
+  SmallVector<int64_t> permutation;
+  return type.getElementType().isF32() && type.getSwizzle() == 128 &&
+         layout.getColumnWarps(permutation) &&
+         layout.getRegisterOffset(layout.getNumRegisters() - 1)[1] % 32 == 25;
+}
+
+namespace {
+
+/// Access to pairs of an accumulator by two instructions for those of columns
+/// `c` and `c + kDistance`, which threads of odd rows execute in the opposite
+/// order.
+class CrossedPairs {
+public:
+  static constexpr int64_t kDistance = 16;
+
+  CrossedPairs(OpBuilder &builder, Operation *op, LayoutAttr layout,
+               SharedType type, Value address);
+
+  /// A pointer to the pair that the thread accesses first, or second, of the
+  /// two at these coordinates.
+  Value getPointer(bool isSecond, int64_t row, int64_t column) {
+    return accesses[isSecond].getPointer(row, column);
+  }
+  /// Returns `odd` in threads of odd rows, else `even`.
+  Value choose(Value odd, Value even) {
+    return arith::SelectOp::create(builder, loc, isOdd, odd, even);
+  }
+
+private:
+  OpBuilder &builder;
+  Location loc;
+  Value isOdd;
+  SmallVector<SharedAccess, 2> accesses;
+};
+
+} // namespace
+
+CrossedPairs::CrossedPairs(OpBuilder &builder, Operation *op, LayoutAttr layout,
+                           SharedType type, Value address)
+    : builder(builder), loc(op->getLoc()) {
+  Value row = getThreadCoordinate(builder, op, layout, 0);
+  ThreadPart column = getThreadPart(builder, op, layout, 1);
+  Value parity =
+      arith::AndIOp::create(builder, loc, row, getI32(builder, loc, 1));
+  isOdd = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, parity,
+                                getI32(builder, loc, 0));
+  Value first = arith::MulIOp::create(builder, loc, parity,
+                                      getI32(builder, loc, kDistance));
+  Value second = arith::SubIOp::create(builder, loc,
+                                       getI32(builder, loc, kDistance), first);
+  for (Value offset : {first, second}) {
+    Value sum = arith::AddIOp::create(builder, loc, column.value, offset);
+    accesses.emplace_back(builder, loc, type, address, row,
+                          ThreadPart{sum, column.bits | kDistance});
+  }
+}
+
 namespace {
 
 /// Writes a fragment's registers to a tile in shared memory, or those of its
@@ -556,7 +618,6 @@ private:
     return std::pair(place[0], inTile);
   }
 
-  bool hasConflicts() const;
   void storePairs(ValueRange registers);
 
   OpBuilder &builder;
@@ -570,19 +631,8 @@ private:
 
 } // namespace
 
-/// Returns true if pairs of f32 would meet in a bank: of the four rows that
-/// half a warp writes, an even row and the odd one after it have the same 32
-/// bytes of a row of 128, where the swizzle only exchanges the halves of 32
-/// bytes for them.
-bool FragmentWrite::hasConflicts() const {
-  SmallVector<int64_t> permutation;
-  return type.getElementType().isF32() && type.getSwizzle() == 128 &&
-         layout.getColumnWarps(permutation) &&
-         layout.getRegisterOffset(layout.getNumRegisters() - 1)[1] % 32 == 25;
-}
-
 void FragmentWrite::store(ValueRange registers) {
-  if (hasConflicts())
+  if (hasConflicts(layout, type))
     return storePairs(registers);
   int64_t width = getVectorWidth(layout, type.getElementBytes());
   SharedAccess access(builder, loc, type, address,
@@ -600,48 +650,28 @@ void FragmentWrite::store(ValueRange registers) {
   }
 }
 
-/// Writes pairs of an accumulator: threads of odd rows write those of columns
-/// `c` and `c + 16` in the opposite order.
 void FragmentWrite::storePairs(ValueRange registers) {
-  constexpr int64_t kDistance = 16;
-  Value row = getThreadCoordinate(builder, op, layout, 0);
-  ThreadPart column = getThreadPart(builder, op, layout, 1);
-  Value parity =
-      arith::AndIOp::create(builder, loc, row, getI32(builder, loc, 1));
-  Value isOdd = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
-                                      parity, getI32(builder, loc, 0));
-  Value first = arith::MulIOp::create(builder, loc, parity,
-                                      getI32(builder, loc, kDistance));
-  Value second = arith::SubIOp::create(builder, loc,
-                                       getI32(builder, loc, kDistance), first);
-  auto createAccess = [&](Value offset) {
-    Value sum = arith::AddIOp::create(builder, loc, column.value, offset);
-    return SharedAccess(builder, loc, type, address, row,
-                        {sum, column.bits | kDistance});
-  };
-  SharedAccess accesses[] = {createAccess(first), createAccess(second)};
+  CrossedPairs pairs(builder, op, layout, type, address);
   DenseMap<std::pair<int64_t, int64_t>, int64_t> places;
   for (int64_t index = 0, e = layout.getNumRegisters(); index < e; ++index)
     if (auto place = getPlace(index))
       places[*place] = index;
   for (int64_t index = 0, e = layout.getNumRegisters(); index < e; index += 2) {
     auto place = getPlace(index);
-    if (!place || place->second & kDistance)
+    if (!place || place->second & CrossedPairs::kDistance)
       continue;
-    auto [placeRow, placeColumn] = *place;
-    int64_t partner = places.at({placeRow, placeColumn + kDistance});
+    auto [row, column] = *place;
+    int64_t partner = places.at({row, column + CrossedPairs::kDistance});
     for (bool isSecond : {false, true}) {
       SmallVector<Value> pair;
       for (int64_t part : {0, 1}) {
         Value own = registers[index + part], other = registers[partner + part];
-        pair.push_back(arith::SelectOp::create(builder, loc, isOdd,
-                                               isSecond ? own : other,
-                                               isSecond ? other : own));
+        pair.push_back(pairs.choose(/*odd=*/isSecond ? own : other,
+                                    /*even=*/isSecond ? other : own));
       }
-      LLVM::StoreOp::create(
-          builder, loc, packVector(builder, loc, pair),
-          accesses[isSecond].getPointer(placeRow, placeColumn),
-          2 * type.getElementBytes());
+      LLVM::StoreOp::create(builder, loc, packVector(builder, loc, pair),
+                            pairs.getPointer(isSecond, row, column),
+                            2 * type.getElementBytes());
     }
   }
 }
@@ -736,40 +766,100 @@ struct ConvertShiftRows final : OpConversionPattern<ShiftRowsOp> {
   }
 };
 
+/// Reads the registers of a fragment from a tile in shared memory.
+class FragmentRead {
+public:
+  FragmentRead(OpBuilder &builder, FromSharedOp op, Value address)
+      : builder(builder), op(op), loc(op.getLoc()),
+        layout(op.getResult().getType().getLayout()),
+        type(op.getSource().getType()), address(address) {}
+
+  SmallVector<Value> load();
+
+private:
+  SmallVector<Value> loadPairs();
+  /// Returns `width` neighbours.
+  SmallVector<Value> loadVector(Value pointer, int64_t width);
+
+  OpBuilder &builder;
+  FromSharedOp op;
+  Location loc;
+  LayoutAttr layout;
+  SharedType type;
+  Value address;
+};
+
+} // namespace
+
+SmallVector<Value> FragmentRead::loadVector(Value pointer, int64_t width) {
+  Type element = type.getElementType();
+  if (width == 1)
+    return {LLVM::LoadOp::create(builder, loc, element, pointer)};
+  Value vector =
+      LLVM::LoadOp::create(builder, loc, VectorType::get(width, element),
+                           pointer, width * type.getElementBytes());
+  SmallVector<Value> elements;
+  for (int64_t part = 0; part < width; ++part)
+    elements.push_back(LLVM::ExtractElementOp::create(
+        builder, loc, vector, getI32(builder, loc, part)));
+  return elements;
+}
+
+SmallVector<Value> FragmentRead::load() {
+  if (hasConflicts(layout, type))
+    return loadPairs();
+  int64_t last = layout.getShape().size() - 1;
+  int64_t width = getVectorWidth(layout, type.getElementBytes());
+  Value row = last ? getThreadCoordinate(builder, op, layout, 0)
+                   : getI32(builder, loc, 0);
+  SharedAccess access(builder, loc, type, address, row,
+                      getThreadPart(builder, op, layout, last));
+  SmallVector<Value> registers;
+  for (int64_t index = 0, e = layout.getNumRegisters(); index < e;
+       index += width) {
+    SmallVector<int64_t> place = layout.getRegisterOffset(index);
+    Value pointer = access.getPointer(last ? place[0] : 0, place[last]);
+    llvm::append_range(registers, loadVector(pointer, width));
+  }
+  return registers;
+}
+
+SmallVector<Value> FragmentRead::loadPairs() {
+  CrossedPairs pairs(builder, op, layout, type, address);
+  DenseMap<std::pair<int64_t, int64_t>, int64_t> places;
+  SmallVector<Value> registers(layout.getNumRegisters());
+  for (int64_t index = 0, e = layout.getNumRegisters(); index < e; ++index) {
+    SmallVector<int64_t> place = layout.getRegisterOffset(index);
+    places[{place[0], place[1]}] = index;
+  }
+  for (int64_t index = 0, e = layout.getNumRegisters(); index < e; index += 2) {
+    SmallVector<int64_t> place = layout.getRegisterOffset(index);
+    if (place[1] & CrossedPairs::kDistance)
+      continue;
+    int64_t partner = places.at({place[0], place[1] + CrossedPairs::kDistance});
+    SmallVector<Value> loaded[2];
+    for (bool isSecond : {false, true})
+      loaded[isSecond] =
+          loadVector(pairs.getPointer(isSecond, place[0], place[1]), 2);
+    for (int64_t part : {0, 1}) {
+      Value first = loaded[0][part], second = loaded[1][part];
+      registers[index + part] = pairs.choose(/*odd=*/second, /*even=*/first);
+      registers[partner + part] = pairs.choose(/*odd=*/first, /*even=*/second);
+    }
+  }
+  return registers;
+}
+
+namespace {
+
 struct ConvertFromShared final : OpConversionPattern<FromSharedOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
   matchAndRewrite(FromSharedOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    SharedType tile = op.getSource().getType();
-    LayoutAttr layout = op.getResult().getType().getLayout();
-    int64_t last = layout.getShape().size() - 1;
-    int64_t width = getVectorWidth(layout, tile.getElementBytes());
-    Value row = last ? getThreadCoordinate(rewriter, op, layout, 0)
-                     : getI32(rewriter, loc, 0);
-    SharedAccess access(rewriter, loc, tile, adaptor.getSource().front(), row,
-                        getThreadPart(rewriter, op, layout, last));
-    SmallVector<Value> registers;
-    for (int64_t index = 0, e = layout.getNumRegisters(); index < e;
-         index += width) {
-      SmallVector<int64_t> place = layout.getRegisterOffset(index);
-      Value pointer = access.getPointer(last ? place[0] : 0, place[last]);
-      Type element = tile.getElementType();
-      if (width == 1) {
-        registers.push_back(
-            LLVM::LoadOp::create(rewriter, loc, element, pointer));
-        continue;
-      }
-      Value vector =
-          LLVM::LoadOp::create(rewriter, loc, VectorType::get(width, element),
-                               pointer, width * tile.getElementBytes());
-      for (int64_t part = 0; part < width; ++part)
-        registers.push_back(LLVM::ExtractElementOp::create(
-            rewriter, loc, vector, getI32(rewriter, loc, part)));
-    }
-    rewriter.replaceOpWithMultiple(op, {registers});
+    FragmentRead read(rewriter, op, adaptor.getSource().front());
+    rewriter.replaceOpWithMultiple(op, {read.load()});
     return success();
   }
 };

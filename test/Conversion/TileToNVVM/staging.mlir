@@ -3,6 +3,7 @@
 #halves = #tile.layout<64x128, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 4:16d0, 2:64d1]>
 #rows = #tile.layout<128x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
 #wide = #tile.layout<128x128, registers = [2:1d1, 2:8d0, 16:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
+#narrow = #tile.layout<128x32, registers = [2:1d1, 2:8d0, 4:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
 #column = #tile.layout<64, registers = [2:1d0, 8:8d0], threads = [4:2d0, 8:r, 8:r]>
 
 gpu.module @kernels {
@@ -190,6 +191,27 @@ gpu.module @kernels {
     tile.take_turn %turns[%n] at %n : memref<?xi32>
     tile.store add %f, %o[%n, %n] dims [0, 1] : !tile.fragment<128x64xf32, #rows>, memref<?x?xf32, strided<[?, 1], offset: ?>>
     tile.pass_turn %turns[%n] to %n : memref<?xi32>
+    gpu.return
+  }
+
+  // Pairs of f32 are read as they are written: threads of odd rows read the
+  // columns 16 further on first. Pairs of 16 bits meet in no bank.
+  // CHECK-LABEL: gpu.func @crossed
+  // CHECK:       %[[ODD:.*]] = arith.cmpi ne, %{{.*}}, %c0_i32
+  // CHECK:       %[[FIRST:.*]] = arith.muli %{{.*}}, %c16_i32
+  // CHECK:       arith.subi %c16_i32, %[[FIRST]]
+  // CHECK:       %[[A:.*]] = llvm.load {{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
+  // CHECK:       %[[A0:.*]] = llvm.extractelement %[[A]][%c0_i32
+  // CHECK:       %[[B:.*]] = llvm.load {{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
+  // CHECK:       %[[B0:.*]] = llvm.extractelement %[[B]][%c0_i32
+  // CHECK:       arith.select %[[ODD]], %[[B0]], %[[A0]]
+  // CHECK:       arith.select %[[ODD]], %[[A0]], %[[B0]]
+  // CHECK:       gpu.return
+  gpu.func @crossed(%n: index, %o: memref<?x?xf32, strided<[?, 1], offset: ?>>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.load %o[%n, %c0] dims [0, 1] {tile.shared_offset = 0 : i64} : memref<?x?xf32, strided<[?, 1], offset: ?>> -> !tile.shared<128x32xf32, swizzle = 128>
+    %f = tile.from_shared %x : !tile.shared<128x32xf32, swizzle = 128> -> !tile.fragment<128x32xf32, #narrow>
+    tile.store %f, %o[%c0, %c0] dims [0, 1] : !tile.fragment<128x32xf32, #narrow>, memref<?x?xf32, strided<[?, 1], offset: ?>>
     gpu.return
   }
 }

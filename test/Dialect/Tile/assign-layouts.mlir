@@ -116,3 +116,31 @@ func.func @widened(%a: memref<?x64xi8>, %n: index) {
   }
   return
 }
+
+// -----
+
+!w = memref<?x?xf32, strided<[?, 1], offset: ?>>
+!n = memref<?x?xi8, strided<[?, 1], offset: ?>>
+
+// What only threads read, element by element, is swizzled whatever its width,
+// if its rows are; what products read is as they need it.
+// CHECK-LABEL: func @elementwise
+func.func @elementwise(%f: memref<?x?xf32>, %c: memref<?x?xi8>, %n: index) {
+  %c0 = arith.constant 0 : index
+  tile.launch grid(%n) warps 4 outs(%f, %c : memref<?x?xf32>, memref<?x?xi8>) {
+  ^bb0(%b: index, %F: !w, %C: !n):
+    // CHECK: tile.load {{.*}} -> !tile.shared<64x48xf32, swizzle = 64>
+    %x = tile.load %F[%c0, %c0] dims [0, 1] : !w -> !tile.shared<64x48xf32>
+    %xf = tile.from_shared %x : !tile.shared<64x48xf32> -> !tile.fragment<64x48xf32>
+    // CHECK: tile.load {{.*}} -> !tile.shared<64x64xi8, swizzle = 64>
+    %y = tile.load %C[%c0, %c0] dims [0, 1] : !n -> !tile.shared<64x64xi8>
+    %yf = tile.from_shared %y : !tile.shared<64x64xi8> -> !tile.fragment<64x64xi8>
+    // CHECK: tile.load {{.*}} -> !tile.shared<64x64xf32>
+    %z = tile.load %F[%c0, %c0] dims [0, 1] : !w -> !tile.shared<64x64xf32>
+    %p = tile.mma %z, %z transpose_b : !tile.shared<64x64xf32>, !tile.shared<64x64xf32> -> !tile.fragment<64x64xf32>
+    // CHECK: tile.load {{.*}} -> !tile.shared<1x64xf32>
+    %r = tile.load %F[%c0, %c0] dims [0, 1] : !w -> !tile.shared<1x64xf32>
+    %rf = tile.from_shared %r : !tile.shared<1x64xf32> -> !tile.fragment<64xf32>
+  }
+  return
+}

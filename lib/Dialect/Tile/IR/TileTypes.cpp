@@ -102,6 +102,9 @@ LogicalResult FragmentType::verify(function_ref<InFlightDiagnostic()> emitError,
 //===----------------------------------------------------------------------===//
 
 int64_t SharedType::getWidestSwizzle() const {
+  constexpr int64_t kGroup = 8;
+  if (getShape().front() % kGroup)
+    return 0;
   int64_t rowBytes = getShape().back() * getElementBytes();
   for (int64_t swizzle : {128, 64, 32})
     if (rowBytes % swizzle == 0)

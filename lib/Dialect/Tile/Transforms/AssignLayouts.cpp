@@ -135,8 +135,14 @@ LogicalResult AssignLayouts::assign(LaunchOp launch) {
 LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
                                     int64_t warps) {
   if (auto shared = dyn_cast<SharedType>(value.getType())) {
-    // Products read these, or threads that widen them.
-    if (!shared.getSwizzle() && shared.getElementBytes() <= 2)
+    // Products read these, or threads that widen them. Products of wider
+    // elements have their operands row by row; what only threads read may be of
+    // any width.
+    bool isElementwise =
+        value.getDefiningOp<LoadOp>() && !value.use_empty() &&
+        llvm::all_of(value.getUsers(), llvm::IsaPred<FromSharedOp>);
+    if (!shared.getSwizzle() &&
+        (shared.getElementBytes() <= 2 || isElementwise))
       value.setType(shared.cloneWith(shared.getWidestSwizzle()));
     return success();
   }

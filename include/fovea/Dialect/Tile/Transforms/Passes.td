@@ -188,8 +188,9 @@ def TileAssignLayouts : Pass<"tile-assign-layouts"> {
       columns, and a left operand goes through shared memory;
     - fragments of rank 1 get the layout of a rank 2 fragment without its
       columns, or without its rows where they are used as `columns`;
-    - shared tiles of 16-bit elements get the widest swizzle of 128, 64 or 32
-      bytes that divides a row; other tiles get none;
+    - shared tiles of elements of up to 16 bits, and those of any width that only
+      `tile.from_shared` reads, get the widest swizzle of 128, 64 or 32 bytes
+      that divides a row; other tiles get none;
     - products of f16 and bf16 are `wgmma` where the GPU has it (`machine.target`
       of the module; without one, a Hopper), if the warps are whole warp groups
       of 64 rows of a result, else `mma_sync`; others are `fma`.
