@@ -46,7 +46,8 @@ llvm::SmallDenseSet<Value> fovea::getDependents(Block &body, ValueRange seeds) {
 }
 
 SmallVector<tensor::ExtractOp> fovea::findTileReads(Region &score) {
-  constexpr int64_t kRowElements = 8;
+  // TMA copies rows of whole units.
+  constexpr int64_t kUnitBits = 128;
   SmallVector<tensor::ExtractOp> reads;
   if (score.empty())
     return reads;
@@ -62,12 +63,13 @@ SmallVector<tensor::ExtractOp> fovea::findTileReads(Region &score) {
       continue;
     auto type = dyn_cast<FloatType>(read.getType());
     int64_t columns = read.getTensor().getType().getShape().back();
-    // TMA copies rows of whole units.
-    bool isAligned =
-        ShapedType::isDynamic(columns) || columns % kRowElements == 0;
-    if (type && type.getWidth() == 16 && isAligned &&
-        llvm::none_of(indices.drop_back(2),
-                      [&](Value index) { return varying.contains(index); }))
+    if (!type || (type.getWidth() != 16 && type.getWidth() != 32))
+      continue;
+    bool isAligned = ShapedType::isDynamic(columns) ||
+                     columns * type.getWidth() % kUnitBits == 0;
+    if (isAligned && llvm::none_of(indices.drop_back(2), [&](Value index) {
+          return varying.contains(index);
+        }))
       reads.push_back(read);
   }
   return reads;

@@ -225,6 +225,13 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   constexpr double kWidenOps = 2.25;
   // Products of parts, and instructions to split a probability.
   constexpr double kPartProducts = 6, kSplitOps = 9;
+  // The fraction that shows of the time in which memory brings what scores
+  // read, or of the rest, if that takes less. (Measured with a bias in bf16:
+  // 0.03 at d = 128, 0.3 at d = 64.)
+  constexpr double kExposedCaptures = 0.1;
+  // Instructions, and waits for them, to gather an element that could come as
+  // one of a tile. (Measured with a bias in bf16 at d = 128.)
+  constexpr double kGatherOps = 36;
   // The share of the peak rate that products by FMA, and by tensor cores,
   // reach.
   constexpr double kFmaEfficiency = 0.5, kMatrixEfficiency = 0.9;
@@ -274,20 +281,19 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
                                double(shape.elementBytes) / lanes);
   double region = queries * keys * shape.scoreOps / lanes;
   double softmaxOps = model.softmaxOps + (hasParts ? kSplitOps : 0);
+  if (schedule.getCaptures() == Captures::Gathered)
+    softmaxOps += kGatherOps * double(shape.captureReads);
   double softmax = queries * keys * softmaxOps / lanes + region;
   double rescale = isStale ? 0 : queries * double(shape.valueDim) / lanes;
   if (hasParts)
     rescale += queries * double(shape.valueDim) / lanes;
 
-  // What scores read comes from main memory, through the L2 cache.
   double storedBytes = schedule.getWiden() ? 1 : double(shape.elementBytes);
   if (hasParts)
     storedBytes = 2 * double(schedule.getParts());
-  double captures = queries * keys * double(shape.captureBytes);
-  double copies =
-      keys * features * storedBytes / double(schedule.getCluster()) + captures;
-  copies = std::max(copies / kNearSpeedup, captures) *
-           double(target.getCores()) / (double(target.getBandwidth()) * 1e6);
+  double copies = keys * features * storedBytes /
+                  double(schedule.getCluster()) * double(target.getCores()) /
+                  (double(target.getBandwidth()) * 1e6 * kNearSpeedup);
 
   int64_t resident = getResidentBlocks(footprint, target);
   int64_t groups =
@@ -336,6 +342,13 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   else
     latency += isStale ? kStaleBlockLatency[groups - 1] : kBlockLatency;
   double seconds = waves * (double(resident) * steps * step + latency);
+  // What scores read comes from main memory, while blocks compute.
+  double captures = double(shape.batch * shape.heads * shape.queries) *
+                    double(shape.keys) * shape.visible *
+                    double(shape.captureBytes) /
+                    (double(target.getBandwidth()) * 1e6);
+  seconds = std::max(seconds, captures) +
+            std::min(seconds, captures) * kExposedCaptures;
   if (isShared)
     seconds += kShareLatency;
   if (hasParts)
@@ -627,7 +640,13 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
   SmallVector<tensor::ExtractOp> tiles;
   if (hasRoles)
     tiles = findTileReads(op.getScore());
-  RegionNeeds needs = getRegionNeeds(op, tiles);
+  // What may come as tiles takes memory that products may need more.
+  SmallVector<std::pair<Captures, RegionNeeds>> captureChoices;
+  if (!tiles.empty())
+    captureChoices.emplace_back(Captures::Tiled, getRegionNeeds(op, tiles));
+  captureChoices.emplace_back(Captures::Gathered,
+                              getRegionNeeds(op, /*tiles=*/{}));
+  Growth growth = captureChoices.front().second.growth;
   // One kernel serves all lengths: it has to be good for short ones, too.
   constexpr int64_t kUsualLength = 4096;
   AttentionShape shape =
@@ -636,12 +655,13 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
   shape.scoreOps = countScoreOps(op.getScore());
   if (!tiles.empty())
     shape.captureBytes = getTileReadBytes(op.getScore());
+  shape.captureReads = static_cast<int64_t>(tiles.size());
   WorkOrder order = getWorkOrder(op.getMask());
   LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
          << shape.heads << "x" << shape.queries << "x" << shape.headDim
          << " queries, " << shape.keys << " keys";
 
-  std::optional<KeyOrder> keys = getStaleOrder(op, needs.growth, shape);
+  std::optional<KeyOrder> keys = getStaleOrder(op, growth, shape);
   // Where softmax takes longer than products, and a mask is in its way, steps
   // with an earlier maximum gain nothing with three groups of warps (d = 64,
   // causal, H200: 440 TFLOP/s at 16k, 195 at 1k; with the exact maximum 454 and
@@ -655,12 +675,18 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
   SmallVector<int64_t> warpCounts{8, 4};
   if (hasRoles)
     warpCounts = {kMostWarps, 12, 8, 4};
-  SmallVector<std::pair<int64_t, int64_t>> groups;
+  struct Group {
+    int64_t warps, parts;
+    Captures captures;
+    RegionNeeds needs;
+  };
+  SmallVector<Group> groups;
   for (int64_t parts : exactProducts ? SmallVector<int64_t>{0}
                                      : getPartCounts(op, shape, target, passes))
-    for (int64_t warps : warpCounts)
-      groups.emplace_back(warps, parts);
-  for (auto [warps, parts] : groups)
+    for (auto [captures, needs] : captureChoices)
+      for (int64_t warps : warpCounts)
+        groups.push_back({warps, parts, captures, needs});
+  for (auto [warps, parts, captures, needs] : groups)
     for (int64_t rows : {16, 32})
       for (int64_t keyTile : {128, 112, 96, 80, 64, 48, 32, 16})
         // Without roles, products of wide elements take far longer than a
@@ -674,8 +700,7 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
               op.getContext(), warps * rows, keyTile, order, warps, stages,
               Maximum::Exact, KeyOrder::Ascending, Blocks::Tiles,
               isAlternating ? Products::Alternating : Products::Overlapped,
-              tiles.empty() ? Captures::Gathered : Captures::Tiled,
-              /*split=*/1, widen, parts);
+              captures, /*split=*/1, widen, parts);
           GpuFootprint footprint = getGpuFootprint(
               candidate, target, shape.elementBytes, shape.headDim,
               shape.valueDim, passes, shape.captureBytes);

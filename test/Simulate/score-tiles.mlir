@@ -1,4 +1,4 @@
-// Biases in 16 bits that come as tiles, in blocks that compute several tiles of
+// Biases in 16 and 32 bits that come as tiles, in blocks that compute several tiles of
 // queries on a machine of 2 multiprocessors: of heads, of batches and heads, of
 // lengths that no tile divides; two biases, with a table that one of them points
 // into; under a causal mask with groups of warps that pass by others' slots and
@@ -13,6 +13,11 @@
 // RUN: fovea-run %t.skewed --reference=%s --entry=causal --target=sm_90a --simulate --seeds=4 --random=1 --check | FileCheck %s
 // RUN: fovea-run %t.skewed --reference=%s --entry=two --target=sm_90a --simulate --seeds=4 --random=2 --check | FileCheck %s
 // RUN: fovea-run %t.skewed --reference=%s --entry=single --target=sm_90a --simulate --seeds=4 --random=3 --check | FileCheck %s
+// RUN: fovea-run %t.skips --reference=%s --entry=wide --target=sm_90a --simulate --seeds=4 --random=5 --check | FileCheck %s
+// RUN: fovea-run %t.skewed --reference=%s --entry=wide --target=sm_90a --simulate --seeds=4 --random=5 --check | FileCheck %s
+// RUN: fovea-run %t.skewed --reference=%s --entry=exact --target=sm_90a --simulate --seeds=4 --random=6 --check | FileCheck %s
+// RUN: fovea-run %t.skewed --reference=%s --entry=one --target=sm_90a --simulate --random=7 --check | FileCheck %s
+// RUN: fovea-run %s --entry=wide --grad --target=sm_90a --simulate --random=8 --check | FileCheck %s
 // RUN: fovea-run %s --entry=parts --target=sm_90a --simulate --random=4 --check | FileCheck %s
 // RUN: fovea-run %s --entry=parts --grad --target=sm_90a --simulate --random=4 --check | FileCheck %s
 // RUN: FileCheck %s --check-prefix=SKEWED --input-file=%t.skewed
@@ -34,6 +39,11 @@
 // SKEWED:           tile.group
 // SKEWED:           tile.shift_rows %{{.*}} : !tile.shared<192x32xbf16
 // SKEWED:           tile.from_shared %{{.*}} -> !tile.fragment<192x32xbf16
+//
+// SKEWED-LABEL: func.func @wide
+// SKEWED:         tile.load_async %{{.*}} : memref<1x2x300x300xf32, {{.*}}, !tile.ring<2 x !tile.shared<192x48xf32, swizzle = 64>>
+// SKEWED-LABEL: func.func @exact
+// SKEWED:         tile.load_async %{{.*}} : memref<70x92xf32, {{.*}}, !tile.ring<2 x !tile.shared<64x32xf32, swizzle = 128>>
 
 module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", cores = 2, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
   func.func @causal(%q: tensor<1x2x300x64xbf16>, %bias: tensor<2x300x304xbf16>) -> tensor<1x2x300x64xbf16> {
@@ -84,6 +94,48 @@ module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", c
       } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 1, captures = tiled>}
       : tensor<1x3x70x64xbf16>, tensor<1x3x90x64xbf16>, tensor<1x3x90x64xbf16> -> tensor<1x3x70x64xbf16>
     return %o : tensor<1x3x70x64xbf16>
+  }
+
+  // Rows of 75 units of 16 bytes, and a panel and a half of keys.
+  func.func @wide(%q: tensor<1x2x300x64xbf16>, %bias: tensor<1x2x300x300xf32>) -> tensor<1x2x300x64xbf16> {
+    %o = attn.attention %q, %q, %q scale(0.125)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %c0 = arith.constant 0 : index
+        %x = tensor.extract %bias[%c0, %h, %i, %j] : tensor<1x2x300x300xf32>
+        %z = arith.addf %s, %x : f32
+        attn.yield %z : f32
+      } mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %keep = arith.cmpi sge, %i, %j : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 192x48, order = longest_first, warps = 12, stages = 2, maximum = stale, blocks = persistent, captures = tiled>}
+      : tensor<1x2x300x64xbf16>, tensor<1x2x300x64xbf16>, tensor<1x2x300x64xbf16> -> tensor<1x2x300x64xbf16>
+    return %o : tensor<1x2x300x64xbf16>
+  }
+
+  func.func @exact(%q: tensor<2x1x70x24xf32>, %k: tensor<2x1x90x24xf32>, %bias: tensor<70x92xf32>) -> tensor<2x1x70x24xf32> {
+    %o = attn.attention %q, %k, %k scale(0.125)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %bias[%i, %j] : tensor<70x92xf32>
+        %z = arith.addf %s, %x : f32
+        attn.yield %z : f32
+      } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, captures = tiled>}
+      : tensor<2x1x70x24xf32>, tensor<2x1x90x24xf32>, tensor<2x1x90x24xf32> -> tensor<2x1x70x24xf32>
+    return %o : tensor<2x1x70x24xf32>
+  }
+
+  func.func @one(%q: tensor<2x1x1x64xbf16>, %bias: tensor<2x1x4xf32>) -> tensor<2x1x1x64xbf16> {
+    %o = attn.attention %q, %q, %q scale(0.125)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %bias[%b, %i, %j] : tensor<2x1x4xf32>
+        %z = arith.addf %s, %x : f32
+        attn.yield %z : f32
+      } {schedule = #attn.schedule<tile = 64x16, order = linear, warps = 4, stages = 2, captures = tiled>}
+      : tensor<2x1x1x64xbf16>, tensor<2x1x1x64xbf16>, tensor<2x1x1x64xbf16> -> tensor<2x1x1x64xbf16>
+    return %o : tensor<2x1x1x64xbf16>
   }
 
   func.func @parts(%q: tensor<1x2x2x64xbf16>, %k: tensor<1x2x200x64xbf16>, %bias: tensor<2x2x200xbf16>) -> tensor<1x2x2x64xbf16> {

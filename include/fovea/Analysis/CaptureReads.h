@@ -76,10 +76,10 @@ getSharingCoordinates(mlir::tensor::ExtractOp read,
                       llvm::ArrayRef<int64_t> sizes);
 
 /// Returns the reads in the region `score`, in its order, that a block makes
-/// for all scores of a tile under `captures = tiled`: of 16-bit floats, with
-/// query and key, unchanged, as the last two indices, and in the others numbers
-/// that are the same for all of them. Rows whose size is static are multiples
-/// of 16 bytes.
+/// for all scores of a tile under `captures = tiled`: of floats of 16 or 32
+/// bits, with query and key, unchanged, as the last two indices, and in the
+/// others numbers that are the same for all of them. Rows whose size is static
+/// are multiples of 16 bytes.
 llvm::SmallVector<mlir::tensor::ExtractOp> findTileReads(mlir::Region &score);
 
 /// Returns the bytes that these reads have for each score.

@@ -45,8 +45,9 @@ struct AttentionShape {
   /// Instructions of a GPU that a score region needs for each score; functions
   /// count by their rate.
   double scoreOps = 0;
-  /// Bytes that a GPU may read for each score as tiles of captured tensors.
-  int64_t captureBytes = 0;
+  /// Elements, and their bytes, that a GPU may read for each score as tiles of
+  /// captured tensors.
+  int64_t captureReads = 0, captureBytes = 0;
   /// False if batch, heads or queries are not static, so that their numbers
   /// here are assumed.
   bool hasStaticRows = true;

@@ -544,17 +544,55 @@ func.func @bias(%q: tensor<2x16x4096x128xbf16>, %bias: tensor<16x4096x4096xbf16>
   return %o : tensor<2x16x4096x128xbf16>
 }
 
-// Wide elements, keys before queries, positions that are computed, rows that are
-// no whole units of 16 bytes: gathered.
+// One in f32 as well. It leaves memory for the results of persistent blocks only
+// where these have two groups of warps.
+// SM90-LABEL: func @wide_bias(
+// SM90: tile = 128x80, {{.*}}stages = 2, maximum = stale, blocks = persistent, captures = tiled>
+// SM80-LABEL: func @wide_bias(
+// SM80-NOT: tiled
+func.func @wide_bias(%q: tensor<2x16x4096x128xbf16>, %bias: tensor<16x4096x4096xf32>) -> tensor<2x16x4096x128xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %bias[%h, %i, %j] : tensor<16x4096x4096xf32>
+      %z = arith.addf %s, %x : f32
+      attn.yield %z : f32
+    } : tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16> -> tensor<2x16x4096x128xbf16>
+  return %o : tensor<2x16x4096x128xbf16>
+}
+
+// Where products by FMA hide reads of single elements, and tiles of these would
+// leave room for few keys, they are gathered.
+// SM90-LABEL: func @crowded(
+// SM90-NOT: tiled
+// SM90: return
+func.func @crowded(%q: tensor<2x16x4096x256xf32>, %a: tensor<16x4096x4096xf32>, %c: tensor<16x4096x4096xf32>, %d: tensor<16x4096x4096xf32>) -> tensor<2x16x4096x256xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %s0 = tensor.extract %a[%h, %i, %j] : tensor<16x4096x4096xf32>
+      %s1 = tensor.extract %c[%h, %i, %j] : tensor<16x4096x4096xf32>
+      %s2 = tensor.extract %d[%h, %i, %j] : tensor<16x4096x4096xf32>
+      %t0 = arith.addf %s, %s0 : f32
+      %t1 = arith.addf %t0, %s1 : f32
+      %t2 = arith.addf %t1, %s2 : f32
+      attn.yield %t2 : f32
+    } : tensor<2x16x4096x256xf32>, tensor<2x16x4096x256xf32>, tensor<2x16x4096x256xf32> -> tensor<2x16x4096x256xf32>
+  return %o : tensor<2x16x4096x256xf32>
+}
+
+// Elements of 64 bits, keys before queries, positions that are computed, rows
+// that are no whole units of 16 bytes: gathered.
 // SM90-LABEL: func @gathered(
 // SM90-NOT: tiled
 // SM90: return
-func.func @gathered(%q: tensor<2x16x4092x128xbf16>, %wide: tensor<16x4092x4096xf32>, %turned: tensor<4092x4096xbf16>, %short: tensor<4092x4092xbf16>) -> (tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>) {
+func.func @gathered(%q: tensor<2x16x4092x128xbf16>, %wide: tensor<16x4092x4096xf64>, %turned: tensor<4092x4096xbf16>, %short: tensor<4092x4092xbf16>) -> (tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>) {
   %0 = attn.attention %q, %q, %q scale(0.125)
     score {
     ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
-      %x = tensor.extract %wide[%h, %i, %j] : tensor<16x4092x4096xf32>
-      %z = arith.addf %s, %x : f32
+      %x = tensor.extract %wide[%h, %i, %j] : tensor<16x4092x4096xf64>
+      %y = arith.truncf %x : f64 to f32
+      %z = arith.addf %s, %y : f32
       attn.yield %z : f32
     } : tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16> -> tensor<2x16x4092x128xbf16>
   %1 = attn.attention %q, %q, %q scale(0.125)
