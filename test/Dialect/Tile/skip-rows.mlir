@@ -297,3 +297,38 @@ func.func @other_rows(%q: memref<?x64xbf16>, %out: memref<?x64xf32>, %n: index, 
   }
   return
 }
+
+// A tile without a ring, which all threads copy: the loop stays.
+// CHECK-LABEL: func.func @copied_tile(
+// CHECK-NOT:     tile.group
+func.func @copied_tile(%q: memref<?x64xbf16>, %mask: memref<?x?xi1, strided<[?, 1], offset: ?>>, %out: memref<?x64xf32>, %n: index, %keys: index) {
+  tile.launch grid(%n) warps 8 stages 2 ins(%q, %mask : memref<?x64xbf16>, memref<?x?xi1, strided<[?, 1], offset: ?>>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %M: memref<?x?xi1, strided<[?, 1], offset: ?>>, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %zero = arith.constant 0.0 : f32
+    %qt = tile.load %Q[%c0, %c0] dims [0, 1] : !g -> !tile.shared<128x64xbf16>
+    %acc0 = tile.fill %zero : !tile.fragment<128x16xf32>
+    // CHECK: tile.role "compute"
+    // CHECK: scf.for %{{.*}} = %c0 to %arg4
+    // CHECK:   tile.load {{.*}} -> !tile.shared<128x16xi1>
+    %to = tile.of_rows %keys rows 128 {
+    ^bb0(%first: index, %last: index):
+      tile.yield %last : index
+    } : index
+    %end = scf.for %j = %c0 to %to step %c16 iter_args(%acc = %acc0) -> (!tile.fragment<128x16xf32>) {
+      %kt = tile.load %Q[%j, %c0] dims [0, 1] : !g -> !tile.shared<16x64xbf16>
+      %mt = tile.load %M[%c0, %j] dims [0, 1] : memref<?x?xi1, strided<[?, 1], offset: ?>> -> !tile.shared<128x16xi1>
+      %m = tile.from_shared %mt : !tile.shared<128x16xi1> -> !tile.fragment<128x16xi1>
+      %x = tile.mma %qt, %kt into %acc transpose_b : !tile.shared<128x64xbf16>, !tile.shared<16x64xbf16>, !tile.fragment<128x16xf32> -> !tile.fragment<128x16xf32>
+      %y = tile.map ins(%x, %m : !tile.fragment<128x16xf32>, !tile.fragment<128x16xi1>) {
+      ^bb0(%e: f32, %keep: i1, %r: index, %c: index):
+        %z = arith.select %keep, %e, %zero : f32
+        tile.yield %z : f32
+      } -> !tile.fragment<128x16xf32>
+      scf.yield %y : !tile.fragment<128x16xf32>
+    }
+    tile.store %end, %O[%c0, %c0] dims [0, 1] : !tile.fragment<128x16xf32>, !o
+  }
+  return
+}

@@ -23,6 +23,10 @@ std::optional<StringRef> fovea::tile::findSharedRows(RoleOp role,
     if (isa<ToSharedOp, TakeTurnOp, PassTurnOp>(op) ||
         (read && read.getResult().getType().getRank() == 1))
       reason = "exchanges rows among its groups";
+    // Without a ring all threads copy a tile, and meet before they read it.
+    auto load = dyn_cast<LoadOp>(op);
+    if (load && isa<SharedType>(load.getResult().getType()))
+      reason = "copies tiles that its groups share";
     auto product = dyn_cast<MmaOp>(op);
     if (product && product.getKind() != MmaKind::Wgmma)
       reason = "has other products than wgmma";
