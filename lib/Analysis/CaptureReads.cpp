@@ -45,41 +45,59 @@ llvm::SmallDenseSet<Value> fovea::getDependents(Block &body, ValueRange seeds) {
   return dependents;
 }
 
-SmallVector<tensor::ExtractOp> fovea::findTileReads(Region &score) {
+/// Returns the bytes of an element that TMA copies and threads read as they
+/// are: of a float of 16 or 32 bits, a boolean or an integer of 8 bits; 0 for
+/// others.
+static int64_t getTileElementBytes(Type type) {
+  unsigned bits = type.isIndex() ? 0 : type.getIntOrFloatBitWidth();
+  bool suits =
+      isa<FloatType>(type) ? bits == 16 || bits == 32 : bits == 1 || bits == 8;
+  return suits ? llvm::divideCeil(bits, 8) : 0;
+}
+
+SmallVector<tensor::ExtractOp> fovea::findTileReads(Region &region) {
   // TMA copies rows of whole units.
-  constexpr int64_t kUnitBits = 128;
+  constexpr int64_t kUnitBytes = 16;
   SmallVector<tensor::ExtractOp> reads;
-  if (score.empty())
+  if (region.empty())
     return reads;
-  Block &body = score.front();
-  // The arguments are the score, batch, head, query and key.
-  Value query = body.getArgument(3), key = body.getArgument(4);
-  llvm::SmallDenseSet<Value> varying =
-      getDependents(body, {body.getArgument(0), query, key});
+  Block &body = region.front();
+  // The arguments are the score, in a score region, and batch, head, query and
+  // key.
+  auto arguments = body.getArguments();
+  Value query = arguments.take_back(2).front(), key = arguments.back();
+  SmallVector<Value> seeds = {query, key};
+  if (arguments.size() > std::size(kCoordinates))
+    seeds.push_back(arguments.front());
+  llvm::SmallDenseSet<Value> varying = getDependents(body, seeds);
   for (auto read : body.getOps<tensor::ExtractOp>()) {
     OperandRange indices = read.getIndices();
     if (indices.size() < 2 || indices.take_back(2)[0] != query ||
         indices.back() != key)
       continue;
-    auto type = dyn_cast<FloatType>(read.getType());
+    int64_t bytes = getTileElementBytes(read.getType());
     int64_t columns = read.getTensor().getType().getShape().back();
-    if (!type || (type.getWidth() != 16 && type.getWidth() != 32))
-      continue;
-    bool isAligned = ShapedType::isDynamic(columns) ||
-                     columns * type.getWidth() % kUnitBits == 0;
-    if (isAligned && llvm::none_of(indices.drop_back(2), [&](Value index) {
-          return varying.contains(index);
-        }))
+    bool isAligned =
+        ShapedType::isDynamic(columns) || columns * bytes % kUnitBytes == 0;
+    if (bytes && isAligned &&
+        llvm::none_of(indices.drop_back(2),
+                      [&](Value index) { return varying.contains(index); }))
       reads.push_back(read);
   }
   return reads;
 }
 
-int64_t fovea::getTileReadBytes(Region &score) {
-  int64_t bytes = 0;
-  for (tensor::ExtractOp read : findTileReads(score))
-    bytes += read.getType().getIntOrFloatBitWidth() / 8;
-  return bytes;
+TileReads TileReads::get(Region &score, Region &mask) {
+  TileReads result;
+  result.ops = findTileReads(score);
+  llvm::append_range(result.ops, findTileReads(mask));
+  for (tensor::ExtractOp read : result.ops) {
+    int64_t bytes = getTileElementBytes(read.getType());
+    result.bytes += bytes;
+    result.narrowest =
+        result.narrowest ? std::min(result.narrowest, bytes) : bytes;
+  }
+  return result;
 }
 
 namespace {

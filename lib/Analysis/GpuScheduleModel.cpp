@@ -459,7 +459,7 @@ struct RegionNeeds {
 static RegionNeeds getRegionNeeds(AttentionOp op,
                                   ArrayRef<tensor::ExtractOp> tiles) {
   return {readsTensor(op.getScore(), /*atPositions=*/true, tiles),
-          readsTensor(op.getMask(), /*atPositions=*/true),
+          readsTensor(op.getMask(), /*atPositions=*/true, tiles),
           readsTensor(op.getMask(), /*atPositions=*/false),
           getGrowth(op.getScore())};
 }
@@ -637,13 +637,13 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
                                                     int64_t passes,
                                                     bool exactProducts) {
   bool hasRoles = target.getGpuArch().hasBulkCopies;
-  SmallVector<tensor::ExtractOp> tiles;
+  TileReads tiles;
   if (hasRoles)
-    tiles = findTileReads(op.getScore());
+    tiles = TileReads::get(op.getScore(), op.getMask());
   // What may come as tiles takes memory that products may need more.
   SmallVector<std::pair<Captures, RegionNeeds>> captureChoices;
-  if (!tiles.empty())
-    captureChoices.emplace_back(Captures::Tiled, getRegionNeeds(op, tiles));
+  if (!tiles.ops.empty())
+    captureChoices.emplace_back(Captures::Tiled, getRegionNeeds(op, tiles.ops));
   captureChoices.emplace_back(Captures::Gathered,
                               getRegionNeeds(op, /*tiles=*/{}));
   Growth growth = captureChoices.front().second.growth;
@@ -653,9 +653,8 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
       hasRoles ? getShapeWithLength(op, kUsualLength) : AttentionShape::get(op);
   shape.elementBytes = getProductType(op).getWidth() / 8;
   shape.scoreOps = countScoreOps(op.getScore());
-  if (!tiles.empty())
-    shape.captureBytes = getTileReadBytes(op.getScore());
-  shape.captureReads = static_cast<int64_t>(tiles.size());
+  shape.captureReads = static_cast<int64_t>(tiles.ops.size());
+  shape.captureBytes = tiles.bytes;
   WorkOrder order = getWorkOrder(op.getMask());
   LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
          << shape.heads << "x" << shape.queries << "x" << shape.headDim
@@ -671,6 +670,8 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
   constexpr int64_t kWideners = 4;
   int64_t widen = getWideningObstacle(op, target) ? 0 : kWideners;
   SmallVector<ScheduleChoice> valid;
+  // Bytes of which rings have whole rows.
+  constexpr int64_t kNarrowestSwizzle = 32;
   constexpr int64_t kMostWarps = 16;
   SmallVector<int64_t> warpCounts{8, 4};
   if (hasRoles)
@@ -735,6 +736,9 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
             objection = "has parts without WGMMA";
           else if (!footprint.fits(target))
             objection = "does not fit";
+          else if (captures == Captures::Tiled &&
+                   keyTile * tiles.narrowest % kNarrowestSwizzle)
+            objection = "has rows of captured tensors too short for a swizzle";
           else if (isCrowded)
             objection = "has a third group of warps without WGMMA";
           else if (hasIdleGroup(candidate, shape))

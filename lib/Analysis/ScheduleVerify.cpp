@@ -47,7 +47,7 @@ static LogicalResult verifyWarps(Operation *op, ScheduleAttr schedule,
 static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
                                        machine::TargetAttr target, Type element,
                                        int64_t headDim, int64_t valueDim,
-                                       Region &score) {
+                                       Region &score, Region &mask) {
   if (!schedule.getWarps())
     return op->emitOpError()
            << "has a schedule without warps and stages, which \""
@@ -61,7 +61,7 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
       isa<AttentionBackwardOp>(op)
           ? getBackwardGpuFootprint(schedule, target, bytes, headDim, valueDim)
           : getGpuFootprint(schedule, target, bytes, headDim, valueDim,
-                            /*passes=*/1, getTileReadBytes(score));
+                            /*passes=*/1, TileReads::get(score, mask).bytes);
   if (schedule.getParts() && !footprint.usesWgmma)
     return op->emitOpError()
            << "has a schedule with parts, which are multiplied by WGMMA: "
@@ -194,7 +194,7 @@ static LogicalResult verify(OpTy op) {
   if (target.isGpu())
     return verifyGpuSchedule(op, schedule, target,
                              getElementTypeOrSelf(op.getKey()), headDim,
-                             valueDim, op.getScore());
+                             valueDim, op.getScore(), op.getMask());
   return verifyHostSchedule(op, schedule, target, op.getAccumulationType(),
                             headDim, valueDim);
 }

@@ -75,15 +75,22 @@ llvm::SmallVector<Coordinate>
 getSharingCoordinates(mlir::tensor::ExtractOp read,
                       llvm::ArrayRef<int64_t> sizes);
 
-/// Returns the reads in the region `score`, in its order, that a block makes
-/// for all scores of a tile under `captures = tiled`: of floats of 16 or 32
-/// bits, with query and key, unchanged, as the last two indices, and in the
-/// others numbers that are the same for all of them. Rows whose size is static
-/// are multiples of 16 bytes.
-llvm::SmallVector<mlir::tensor::ExtractOp> findTileReads(mlir::Region &score);
+/// Returns the reads in a score or mask region, in its order, that a block
+/// makes for all scores of a tile under `captures = tiled`: of floats of 16 or
+/// 32 bits, booleans, or integers of 8 bits, with query and key, unchanged, as
+/// the last two indices, and in the others numbers that are the same for all of
+/// them. Rows whose size is static are multiples of 16 bytes.
+llvm::SmallVector<mlir::tensor::ExtractOp> findTileReads(mlir::Region &region);
 
-/// Returns the bytes that these reads have for each score.
-int64_t getTileReadBytes(mlir::Region &score);
+/// The reads of both regions of an attention that may be made for whole tiles.
+struct TileReads {
+  llvm::SmallVector<mlir::tensor::ExtractOp> ops;
+  /// The bytes that they have for each score, and those of the narrowest
+  /// element; 0 if there is none.
+  int64_t bytes = 0, narrowest = 0;
+
+  static TileReads get(mlir::Region &score, mlir::Region &mask);
+};
 
 /// Returns `seeds` and all values computed from them in the block of a region.
 llvm::SmallDenseSet<mlir::Value> getDependents(mlir::Block &body,

@@ -592,7 +592,7 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
     return loadTile(builder, *valueView, sizes.keys, sizes.valueDim, rows);
   };
   if (op.getScheduleAttr().getCaptures() == Captures::Tiled)
-    step.captureReads = findTileReads(op.getScore());
+    step.tile.tileReads = TileReads::get(op.getScore(), op.getMask()).ops;
   step.loadCapture = [&](OpBuilder &builder, tensor::ExtractOp read) {
     return loadCapture(builder, read, step.tile);
   };

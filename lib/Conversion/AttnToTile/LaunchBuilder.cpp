@@ -460,12 +460,15 @@ Value LaunchBuilder::loadCapture(OpBuilder &builder, tensor::ExtractOp read,
     return {};
   }
   Region &region = *read->getParentRegion();
+  SmallVector<Value> arguments = {tile.at.batch, tile.at.head, tile.at.row,
+                                  tile.at.key};
   // No index depends on the score.
-  Type type = region.front().getArgument(0).getType();
-  Value score =
-      arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-  SmallVector<Value> arguments = {score, tile.at.batch, tile.at.head,
-                                  tile.at.row, tile.at.key};
+  if (region.getNumArguments() > arguments.size()) {
+    Type type = region.getArgument(0).getType();
+    arguments.insert(
+        arguments.begin(),
+        arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)));
+  }
   SmallVector<Value> indices;
   for (Value index : read.getIndices())
     indices.push_back(tile.emitRegion(builder, region, arguments,

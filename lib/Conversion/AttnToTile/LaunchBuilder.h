@@ -56,7 +56,7 @@ protected:
   mlir::Value emitRegion(mlir::OpBuilder &builder, mlir::Region &region,
                          mlir::ValueRange arguments, mlir::ValueRange existing,
                          mlir::Value value, const mlir::IRMapping &known);
-  /// Loads the tile of a captured tensor that a score region's `read` reads for
+  /// Loads the tile of a captured tensor that a region's `read` reads for
   /// a tile of scores. Returns null, and sets the reason of the failure, if it
   /// cannot.
   mlir::Value loadCapture(mlir::OpBuilder &builder,

@@ -217,6 +217,8 @@ private:
   void separateTerm();
   Value getSlopes();
   Value whole(Value scores);
+  std::optional<SmallVector<Value>> loadCaptures(Region &region);
+  SmallVector<Value> readCaptures(ValueRange tiles);
   Value masked(Value scores);
   Value cleared(Value scores, int64_t queries);
   // Tensor cores leave time for one instruction a score.
@@ -324,10 +326,12 @@ Value StepEmitter::cleared(Value scores, int64_t queries) {
 
 /// Leaves the term in the key's position out of the scores: the exponent is a
 /// multiply-add of scores, and what it adds to them, the term and the shift, is
-/// one of the position. Only a step that starts again needs whole scores.
+/// one of the position. Only a step that starts again needs whole scores, and
+/// their mask once more, which then must not be a tile that is loaded.
 void StepEmitter::separateTerm() {
   Region &region = op.getScore();
-  term = PositionTerm::find(region);
+  if (step.tile.getTileReads(op.getMask()).empty())
+    term = PositionTerm::find(region);
   if (!term)
     return;
   held = term->rest;
@@ -433,19 +437,36 @@ Value StepEmitter::whole(Value scores) {
   return masked(added);
 }
 
+/// Loads the tiles that `region` reads; returns nothing if that fails.
+std::optional<SmallVector<Value>> StepEmitter::loadCaptures(Region &region) {
+  SmallVector<Value> tiles;
+  for (tensor::ExtractOp read : step.tile.getTileReads(region)) {
+    tiles.push_back(step.loadCapture(builder, read));
+    if (!tiles.back())
+      return std::nullopt;
+  }
+  return tiles;
+}
+
+/// Reads the elements of scores from `tiles`.
+SmallVector<Value> StepEmitter::readCaptures(ValueRange tiles) {
+  return llvm::map_to_vector(tiles, [&](Value tile) -> Value {
+    auto shared = cast<SharedType>(tile.getType());
+    FragmentType type = sizes.getScores().cloneWith(shared.getElementType());
+    return FromSharedOp::create(builder, loc, type, tile);
+  });
+}
+
 Value StepEmitter::modified(Value products) {
   if (heldUnit.isRaw)
     return products;
   Region &region = op.getScore();
   double factor = op.getScale().convertToDouble();
+  std::optional<SmallVector<Value>> tiles = loadCaptures(region);
+  if (!tiles)
+    return products;
   SmallVector<Value> inputs = {products};
-  for (tensor::ExtractOp read : step.captureReads) {
-    Value tile = step.loadCapture(builder, read);
-    if (!tile)
-      return products;
-    FragmentType type = sizes.getScores().cloneWith(read.getType());
-    inputs.push_back(FromSharedOp::create(builder, loc, type, tile));
-  }
+  llvm::append_range(inputs, readCaptures(*tiles));
   return math.map(
       sizes.getScores(), inputs, {},
       [&](OpBuilder &body, ValueRange elements,
@@ -457,8 +478,8 @@ Value StepEmitter::modified(Value products) {
         if (region.empty())
           return scaled;
         IRMapping known;
-        for (auto [read, element] :
-             llvm::zip_equal(step.captureReads, elements.drop_front()))
+        for (auto [read, element] : llvm::zip_equal(
+                 step.tile.getTileReads(region), elements.drop_front()))
           known.map(read->getResult(0), element);
         return emitScore(body, step.tile, scaled, coordinates, held, known);
       });
@@ -467,14 +488,23 @@ Value StepEmitter::modified(Value products) {
 Value StepEmitter::masked(Value scores) {
   IndexMath index(builder, loc);
   OpFoldResult isShort = index.less(step.tile.keys, index.constant(sizes.keys));
+  OpFoldResult isNeeded = index.logicalOr(step.tile.partial, isShort);
+  // Copies do not wait for the branch.
+  std::optional<SmallVector<Value>> tiles = SmallVector<Value>();
+  if (!IndexMath::isFalse(isNeeded))
+    tiles = loadCaptures(op.getMask());
+  if (!tiles)
+    return scores;
   auto map = [&](const ScoreTile &tile) {
-    return math.map(sizes.getScores(), scores, {},
+    SmallVector<Value> inputs = {scores};
+    llvm::append_range(inputs, readCaptures(*tiles));
+    return math.map(sizes.getScores(), inputs, {},
                     [&](OpBuilder &body, ValueRange elements,
                         ValueRange coordinates) -> Value {
                       Value lowest = constant(body, -kInfinity);
                       OpFoldResult kept =
                           tile.isKept(body, loc, coordinates[0], coordinates[1],
-                                      op.getMask());
+                                      op.getMask(), elements.drop_front());
                       Value condition = IndexMath(body, loc).materialize(
                           kept, /*isBoolean=*/true);
                       return arith::SelectOp::create(body, loc, condition,
@@ -490,8 +520,7 @@ Value StepEmitter::masked(Value scores) {
         isShort, sizes.getScores(), [&] { return map(step.tile); },
         [&] { return map(*whole); });
   };
-  return math.choose(index.logicalOr(step.tile.partial, isShort),
-                     sizes.getScores(), emit, [&] { return scores; });
+  return math.choose(isNeeded, sizes.getScores(), emit, [&] { return scores; });
 }
 
 //===----------------------------------------------------------------------===//

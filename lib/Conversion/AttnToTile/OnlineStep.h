@@ -91,9 +91,8 @@ struct KeyStep {
   mlir::Value factors;
   /// Functions that load the tile of keys and of values.
   std::function<mlir::Value(mlir::OpBuilder &)> loadKeys, loadValues;
-  /// The score region's reads of captured tensors that are made for the whole
-  /// tile, and the function that loads one.
-  llvm::SmallVector<mlir::tensor::ExtractOp> captureReads;
+  /// The function that loads what a region reads of a captured tensor for the
+  /// whole tile.
   std::function<mlir::Value(mlir::OpBuilder &, mlir::tensor::ExtractOp)>
       loadCapture;
 };

@@ -43,9 +43,20 @@ bool ScoreTile::mayLackKeys() const {
   return IndexMath::constantOf(keys) != keyTile;
 }
 
+SmallVector<tensor::ExtractOp> ScoreTile::getTileReads(Region &region) const {
+  SmallVector<tensor::ExtractOp> reads;
+  llvm::copy_if(tileReads, std::back_inserter(reads),
+                [&](tensor::ExtractOp read) {
+                  return read->getParentRegion() == &region;
+                });
+  return reads;
+}
+
 /// Returns true if `region` has an op that depends on `coordinate` and whose
-/// result exists for some operands only.
-static bool clamps(Region &region, Coordinate coordinate) {
+/// result exists for some operands only. What is read for the whole tile
+/// exists.
+static bool clamps(Region &region, Coordinate coordinate,
+                   ArrayRef<tensor::ExtractOp> tileReads) {
   if (region.empty())
     return false;
   Block &block = region.front();
@@ -53,14 +64,15 @@ static bool clamps(Region &region, Coordinate coordinate) {
   Value argument = block.getArguments().take_back(4)[getScoreDim(coordinate)];
   llvm::SmallDenseSet<Value> dependents = getDependents(block, argument);
   return llvm::any_of(block.without_terminator(), [&](Operation &op) {
-    return isPartial(op) && llvm::any_of(op.getResults(), [&](Value result) {
+    return !llvm::is_contained(tileReads, &op) && isPartial(op) &&
+           llvm::any_of(op.getResults(), [&](Value result) {
              return dependents.contains(result);
            });
   });
 }
 
 std::optional<ScoreTile> ScoreTile::getWhole(Region &region) const {
-  if (!mayLackKeys() || !clamps(region, Coordinate::Key))
+  if (!mayLackKeys() || !clamps(region, Coordinate::Key, tileReads))
     return std::nullopt;
   ScoreTile whole = *this;
   whole.keys = IndexMath(region.getContext()).constant(keyTile);
@@ -95,8 +107,9 @@ static Value clamp(OpBuilder &builder, Location loc, Value first,
 SmallVector<Value> ScoreTile::getExisting(OpBuilder &builder, Location loc,
                                           OpFoldResult query, OpFoldResult key,
                                           Region &region) const {
-  bool clampsQueries = mayLackQueries() && clamps(region, Coordinate::Row),
-       clampsKeys = mayLackKeys() && clamps(region, Coordinate::Key);
+  bool clampsQueries =
+           mayLackQueries() && clamps(region, Coordinate::Row, tileReads),
+       clampsKeys = mayLackKeys() && clamps(region, Coordinate::Key, tileReads);
   if (!clampsQueries && !clampsKeys)
     return {};
   SmallVector<Value> place = getPlace(builder, loc, query, key);
@@ -109,7 +122,7 @@ SmallVector<Value> ScoreTile::getExisting(OpBuilder &builder, Location loc,
 
 OpFoldResult ScoreTile::isKept(OpBuilder &builder, Location loc,
                                OpFoldResult query, OpFoldResult key,
-                               Region &mask) const {
+                               Region &mask, ValueRange read) const {
   IndexMath index(builder, loc);
   OpFoldResult kept = index.boolean(true);
   if (mayLackKeys())
@@ -118,8 +131,11 @@ OpFoldResult ScoreTile::isKept(OpBuilder &builder, Location loc,
     return kept;
   SmallVector<Value> place = getPlace(builder, loc, query, key),
                      existing = getExisting(builder, loc, query, key, mask);
+  IRMapping known;
+  for (auto [op, element] : llvm::zip_equal(getTileReads(mask), read))
+    known.map(op->getResult(0), element);
   return index.logicalAnd(kept, emitRegion(builder, mask, place, existing,
-                                           /*value=*/{}, /*known=*/{}));
+                                           /*value=*/{}, known));
 }
 
 Value ScoreTile::isUndropped(OpBuilder &builder, Location loc,

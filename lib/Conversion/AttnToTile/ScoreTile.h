@@ -10,6 +10,7 @@
 
 #include "fovea/Analysis/MaskAnalysis.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -29,6 +30,8 @@ struct ScoreTile {
   mlir::OpFoldResult queries, keys;
   /// True if the mask region must be applied.
   mlir::OpFoldResult partial;
+  /// Reads of captured tensors that are made for the whole tile.
+  llvm::SmallVector<mlir::tensor::ExtractOp> tileReads;
   /// Operands of the dropout: heads and queries of the whole, the seed and the
   /// offset.
   mlir::Value wholeHeads, wholeQueries, seed, offset;
@@ -63,11 +66,16 @@ struct ScoreTile {
                                              mlir::OpFoldResult key,
                                              mlir::Region &region) const;
 
+  /// Returns the reads of `region` that are made for the whole tile.
+  llvm::SmallVector<mlir::tensor::ExtractOp>
+  getTileReads(mlir::Region &region) const;
+
   /// Returns true if an element's key exists and `mask`, which may be empty,
-  /// keeps the element.
+  /// keeps the element. `read` are the elements of the mask's `getTileReads`.
   mlir::OpFoldResult isKept(mlir::OpBuilder &builder, mlir::Location loc,
                             mlir::OpFoldResult query, mlir::OpFoldResult key,
-                            mlir::Region &mask) const;
+                            mlir::Region &mask,
+                            mlir::ValueRange read = {}) const;
 
   /// Returns true if the dropout keeps an element.
   mlir::Value isUndropped(mlir::OpBuilder &builder, mlir::Location loc,

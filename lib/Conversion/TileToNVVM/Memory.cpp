@@ -780,6 +780,7 @@ private:
   SmallVector<Value> loadPairs();
   /// Returns `width` neighbours.
   SmallVector<Value> loadVector(Value pointer, int64_t width);
+  SmallVector<Value> loadBooleans(Value pointer, int64_t width);
 
   OpBuilder &builder;
   FromSharedOp op;
@@ -791,8 +792,29 @@ private:
 
 } // namespace
 
+SmallVector<Value> FragmentRead::loadBooleans(Value pointer, int64_t width) {
+  // In a vector they would be bits.
+  constexpr int64_t kByte = 8, kBits = (1 << kByte) - 1;
+  auto integer = builder.getIntegerType(width * kByte);
+  Value bytes = LLVM::LoadOp::create(builder, loc, integer, pointer, width);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getIntegerAttr(integer, value));
+  };
+  SmallVector<Value> elements;
+  for (int64_t part = 0; part < width; ++part) {
+    Value byte = arith::AndIOp::create(builder, loc, bytes,
+                                       constant(kBits << (part * kByte)));
+    elements.push_back(arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ne, byte, constant(0)));
+  }
+  return elements;
+}
+
 SmallVector<Value> FragmentRead::loadVector(Value pointer, int64_t width) {
   Type element = type.getElementType();
+  if (element.isInteger(1))
+    return loadBooleans(pointer, width);
   if (width == 1)
     return {LLVM::LoadOp::create(builder, loc, element, pointer)};
   Value vector =

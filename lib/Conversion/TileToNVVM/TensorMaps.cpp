@@ -58,9 +58,11 @@ private:
   Type pointer, int64;
 };
 
+} // namespace
+
 /// Returns the runtime's number of an element type, or none if TMA has no such
 /// type.
-std::optional<int64_t> getElementKind(Type type) {
+static std::optional<int64_t> getElementKind(Type type) {
   if (type.isF16())
     return 0;
   if (type.isBF16())
@@ -69,7 +71,8 @@ std::optional<int64_t> getElementKind(Type type) {
     return 2;
   if (type.isF64())
     return 3;
-  if (type.isInteger(8))
+  // Booleans lie in bytes.
+  if (type.isInteger(8) || type.isInteger(1))
     return 5;
   return std::nullopt;
 }
@@ -80,7 +83,7 @@ LogicalResult MapEncoder::encode(TensorMapOp op) {
   std::optional<int64_t> kind = getElementKind(source.getElementType());
   if (!kind)
     return op.emitOpError(
-               "expected elements of f16, bf16, f32, f64 or i8, got ")
+               "expected elements of f16, bf16, f32, f64, i8 or i1, got ")
            << source.getElementType();
   ImplicitLocOpBuilder builder(op.getLoc(), op);
   auto constant = [&](int64_t value) -> Value {
@@ -138,8 +141,6 @@ LogicalResult MapEncoder::encode(TensorMapOp op) {
   op.erase();
   return success();
 }
-
-} // namespace
 
 LogicalResult fovea::tile::lowerTensorMaps(ModuleOp module) {
   for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {

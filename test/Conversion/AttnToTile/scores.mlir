@@ -278,3 +278,51 @@ func.func @tiles(%q: tensor<1x4x256x64xbf16>, %bias: tensor<2x256x256xbf16>, %ta
     : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
   return %o : tensor<1x4x256x64xbf16>
 }
+
+// -----
+
+// So is what a mask reads, in front of the branch in which it is applied. Nothing
+// that exists for some keys only is left, so that the last tile, with fewer, needs
+// no clamps.
+// CHECK-LABEL: func @mask_tiles
+// CHECK:       ^bb0({{.*}}, %[[MASK:[^:]*]]: memref<200x208xi1,
+// CHECK:         scf.for %[[J:[^ ]*]] =
+// CHECK:           %[[S:.*]] = tile.mma
+// CHECK:           %[[TILE:.*]] = tile.load %[[MASK]][%{{.*}}, %[[J]]] dims [0, 1] : {{.*}} -> !tile.shared<64x64xi1>
+// CHECK:           scf.if %{{.*}} -> (!tile.fragment<64x64xf32>)
+// CHECK-NEXT:        %[[X:.*]] = tile.from_shared %[[TILE]]
+// CHECK:             tile.map ins(%[[S]], %[[X]] :
+// CHECK-NEXT:        ^bb0(%[[E:[^:]*]]: f32, %[[KEEP:[^:]*]]: i1, %[[I:[^:]*]]: index, %[[K:[^:]*]]: index)
+// CHECK-NOT:           memref.load
+// CHECK-NOT:           arith.minsi
+// CHECK:               arith.ori %[[KEEP]], %{{.*}} : i1
+// CHECK:           tile.mma
+func.func @mask_tiles(%q: tensor<1x1x200x64xbf16>, %mask: tensor<200x208xi1>) -> tensor<1x1x200x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %mask[%i, %j] : tensor<200x208xi1>
+    %before = arith.cmpi sge, %i, %j : index
+    %keep = arith.ori %x, %before : i1
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1, captures = tiled>}
+    : tensor<1x1x200x64xbf16>, tensor<1x1x200x64xbf16>, tensor<1x1x200x64xbf16> -> tensor<1x1x200x64xbf16>
+  return %o : tensor<1x1x200x64xbf16>
+}
+
+// -----
+
+// Elements along keys only are read one by one, at places that are clamped.
+
+// CHECK-LABEL: func @padding
+// CHECK-NOT:     !tile.shared<64x64xi1>
+// CHECK:         arith.minsi
+// CHECK:         memref.load %{{.*}} : memref<208xi1,
+func.func @padding(%q: tensor<1x1x200x64xbf16>, %mask: tensor<208xi1>) -> tensor<1x1x200x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %mask[%j] : tensor<208xi1>
+    attn.yield %x : i1
+  } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1, captures = tiled>}
+    : tensor<1x1x200x64xbf16>, tensor<1x1x200x64xbf16>, tensor<1x1x200x64xbf16> -> tensor<1x1x200x64xbf16>
+  return %o : tensor<1x1x200x64xbf16>
+}

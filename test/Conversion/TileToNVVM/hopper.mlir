@@ -320,6 +320,28 @@ module attributes {gpu.container_module} {
 
 // -----
 
+// Booleans are copied as bytes.
+// CHECK-LABEL: func @booleans(
+// CHECK: call @fovea_gpu_tensor_map(%{{.*}}, %{{.*}}, %c5_i64, %c2_i64, %{{.*}}, %{{.*}}, %{{.*}}, %c64_i64)
+!tile = !tile.shared<64x64xi1, swizzle = 64>
+!map = !tile.tensor_map<2 x !tile>
+module attributes {gpu.container_module} {
+  func.func @booleans(%t: memref<?x?xi1, strided<[?, 1], offset: ?>>) {
+    %c1 = arith.constant 1 : index
+    %c128 = arith.constant 128 : index
+    %map = tile.tensor_map %t dims [0, 1] : memref<?x?xi1, strided<[?, 1], offset: ?>> -> !map
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%map : !map)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @copy(%map: !map) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 // A result goes to the slots of a ring, two elements at a time, and by one
 // thread on to global memory, a panel at a time.
 #acc = #tile.layout<64x128, registers = [2:1d1, 2:8d0, 16:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>

@@ -214,4 +214,28 @@ gpu.module @kernels {
     tile.store %f, %o[%c0, %c0] dims [0, 1] : !tile.fragment<128x32xf32, #narrow>, memref<?x?xf32, strided<[?, 1], offset: ?>>
     gpu.return
   }
+
+  // Booleans lie in bytes: a thread reads two at once, and tests each.
+  // CHECK-LABEL: gpu.func @booleans
+  // CHECK-DAG:   %[[LOW:.*]] = arith.constant 255 : i16
+  // CHECK-DAG:   %[[HIGH:.*]] = arith.constant -256 : i16
+  // CHECK-DAG:   %[[ZERO:.*]] = arith.constant 0 : i16
+  // CHECK:       %[[PAIR:.*]] = llvm.load {{.*}} {alignment = 2 : i64} : !llvm.ptr<3> -> i16
+  // CHECK:       %[[A:.*]] = arith.andi %[[PAIR]], %[[LOW]]
+  // CHECK:       arith.cmpi ne, %[[A]], %[[ZERO]]
+  // CHECK:       %[[B:.*]] = arith.andi %[[PAIR]], %[[HIGH]]
+  // CHECK:       arith.cmpi ne, %[[B]], %[[ZERO]]
+  gpu.func @booleans(%n: index, %m: memref<?x?xi1, strided<[?, 1], offset: ?>>, %f: !tile.fragment<128x32xf32, #narrow>, %o: memref<?x?xf32, strided<[?, 1], offset: ?>>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %x = tile.load %m[%n, %c0] dims [0, 1] {tile.shared_offset = 0 : i64} : memref<?x?xi1, strided<[?, 1], offset: ?>> -> !tile.shared<128x32xi1, swizzle = 32>
+    %k = tile.from_shared %x : !tile.shared<128x32xi1, swizzle = 32> -> !tile.fragment<128x32xi1, #narrow>
+    %s = tile.map ins(%f, %k : !tile.fragment<128x32xf32, #narrow>, !tile.fragment<128x32xi1, #narrow>) {
+    ^bb0(%e: f32, %keep: i1, %i: index, %j: index):
+      %z = arith.select %keep, %e, %zero : f32
+      tile.yield %z : f32
+    } -> !tile.fragment<128x32xf32, #narrow>
+    tile.store %s, %o[%c0, %c0] dims [0, 1] : !tile.fragment<128x32xf32, #narrow>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    gpu.return
+  }
 }

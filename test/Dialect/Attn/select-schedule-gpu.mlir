@@ -561,6 +561,42 @@ func.func @wide_bias(%q: tensor<2x16x4096x128xbf16>, %bias: tensor<16x4096x4096x
   return %o : tensor<2x16x4096x128xbf16>
 }
 
+// Booleans that a mask reads come as tiles, too, which take little memory.
+// SM90-LABEL: func @bool_mask(
+// SM90: tile = 128x128, {{.*}}maximum = stale, blocks = persistent, captures = tiled>
+// SM80-LABEL: func @bool_mask(
+// SM80-NOT: tiled
+func.func @bool_mask(%q: tensor<2x16x4096x128xbf16>, %mask: tensor<2x1x4096x4096xi1>) -> tensor<2x16x4096x128xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %c0 = arith.constant 0 : index
+      %x = tensor.extract %mask[%b, %c0, %i, %j] : tensor<2x1x4096x4096xi1>
+      attn.yield %x : i1
+    } : tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16> -> tensor<2x16x4096x128xbf16>
+  return %o : tensor<2x16x4096x128xbf16>
+}
+
+// Beside a bias in f32, for which tiles of 80 keys would do, those of 64, of which
+// rows of bytes have a swizzle.
+// SM90-LABEL: func @bias_and_mask(
+// SM90: tile = 128x64, {{.*}}captures = tiled>
+func.func @bias_and_mask(%q: tensor<2x16x4096x128xbf16>, %bias: tensor<16x4096x4096xf32>, %mask: tensor<4096x4096xi8>) -> tensor<2x16x4096x128xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %bias[%h, %i, %j] : tensor<16x4096x4096xf32>
+      %m = tensor.extract %mask[%i, %j] : tensor<4096x4096xi8>
+      %zero = arith.constant 0 : i8
+      %low = arith.constant -1.0e4 : f32
+      %is = arith.cmpi ne, %m, %zero : i8
+      %y = arith.addf %s, %x : f32
+      %z = arith.select %is, %y, %low : f32
+      attn.yield %z : f32
+    } : tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16> -> tensor<2x16x4096x128xbf16>
+  return %o : tensor<2x16x4096x128xbf16>
+}
+
 // Where products by FMA hide reads of single elements, and tiles of these would
 // leave room for few keys, they are gathered.
 // SM90-LABEL: func @crowded(
@@ -622,4 +658,33 @@ func.func @gathered(%q: tensor<2x16x4092x128xbf16>, %wide: tensor<16x4092x4096xf
       attn.yield %z : f32
     } : tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16> -> tensor<2x16x4092x128xbf16>
   return %0, %1, %2, %3 : tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>
+}
+
+// Booleans along keys only, rows of booleans that are no whole units, integers of
+// 32 bits: gathered.
+// SM90-LABEL: func @gathered_masks(
+// SM90-NOT: tiled
+// SM90: return
+func.func @gathered_masks(%q: tensor<2x16x4104x128xbf16>, %padding: tensor<2x4112xi1>, %short: tensor<4104x4104xi1>, %ids: tensor<4104x4112xi32>) -> (tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>) {
+  %0 = attn.attention %q, %q, %q scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %padding[%b, %j] : tensor<2x4112xi1>
+      attn.yield %x : i1
+    } : tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16> -> tensor<2x16x4104x128xbf16>
+  %1 = attn.attention %q, %q, %q scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %short[%i, %j] : tensor<4104x4104xi1>
+      attn.yield %x : i1
+    } : tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16> -> tensor<2x16x4104x128xbf16>
+  %2 = attn.attention %q, %q, %q scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %ids[%i, %j] : tensor<4104x4112xi32>
+      %zero = arith.constant 0 : i32
+      %is = arith.cmpi ne, %x, %zero : i32
+      attn.yield %is : i1
+    } : tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16> -> tensor<2x16x4104x128xbf16>
+  return %0, %1, %2 : tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>
 }

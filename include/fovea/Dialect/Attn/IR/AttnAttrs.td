@@ -89,7 +89,7 @@ def Attn_ProductsEnum : I32EnumAttr<"Products",
 }
 
 def Attn_CapturesEnum : I32EnumAttr<"Captures",
-    "How a score region gets the elements of captured tensors", [
+    "How regions get the elements of captured tensors", [
       I32EnumAttrCase<"Gathered", 0, "gathered">,
       I32EnumAttrCase<"Tiled", 1, "tiled">
     ]> {
@@ -217,9 +217,10 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       fewer registers, so that there can be more groups;
     - `captures`, GPUs only, forward pass only: `gathered` (the default), where a
       thread reads the elements of captured tensors that its scores need one by
-      one, or `tiled`, where tensors of floats of 16 or 32 bits whose last two
-      dimensions query and key index, unchanged, such as a bias, are loaded as
-      tiles like keys and values. Other reads are gathered;
+      one, or `tiled`, where tensors of floats of 16 or 32 bits, booleans and
+      integers of 8 bits whose last two dimensions query and key index,
+      unchanged, such as a bias or a mask, are loaded as tiles like keys and
+      values. Other reads are gathered;
     - `split = n`, 1 (the default) to 128, forward pass only and not with
       persistent blocks: the tiles of keys that the mask keeps of a tile of
       queries are divided into `n` parts, as even as possible, which are computed
