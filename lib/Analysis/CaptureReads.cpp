@@ -46,13 +46,14 @@ llvm::SmallDenseSet<Value> fovea::getDependents(Block &body, ValueRange seeds) {
 }
 
 /// Returns the bytes of an element that TMA copies and threads read as they
-/// are: of a float of 16 or 32 bits, a boolean or an integer of 8 bits; 0 for
+/// are: of a number of 16 or 32 bits, a boolean or an integer of 8 bits; 0 for
 /// others.
 static int64_t getTileElementBytes(Type type) {
-  unsigned bits = type.isIndex() ? 0 : type.getIntOrFloatBitWidth();
-  bool suits =
-      isa<FloatType>(type) ? bits == 16 || bits == 32 : bits == 1 || bits == 8;
-  return suits ? llvm::divideCeil(bits, 8) : 0;
+  if (type.isIndex())
+    return 0;
+  unsigned bits = type.getIntOrFloatBitWidth();
+  bool isNarrow = isa<IntegerType>(type) && (bits == 1 || bits == 8);
+  return isNarrow || bits == 16 || bits == 32 ? llvm::divideCeil(bits, 8) : 0;
 }
 
 SmallVector<tensor::ExtractOp> fovea::findTileReads(Region &region) {

@@ -1,4 +1,4 @@
-// Biases in 16 and 32 bits that come as tiles, in blocks that compute several tiles of
+// Biases and integers of 16 and 32 bits that come as tiles, in blocks that compute several tiles of
 // queries on a machine of 2 multiprocessors: of heads, of batches and heads, of
 // lengths that no tile divides; two biases, with a table that one of them points
 // into; under a causal mask with groups of warps that pass by others' slots and
@@ -43,7 +43,9 @@
 // SKEWED-LABEL: func.func @wide
 // SKEWED:         tile.load_async %{{.*}} : memref<1x2x300x300xf32, {{.*}}, !tile.ring<2 x !tile.shared<192x48xf32, swizzle = 64>>
 // SKEWED-LABEL: func.func @exact
-// SKEWED:         tile.load_async %{{.*}} : memref<70x92xf32, {{.*}}, !tile.ring<2 x !tile.shared<64x32xf32, swizzle = 128>>
+// SKEWED-DAG:     tile.load_async %{{.*}} : memref<70x92xf32, {{.*}}, !tile.ring<2 x !tile.shared<64x32xf32, swizzle = 128>>
+// SKEWED-DAG:     tile.load_async %{{.*}} : memref<70x96xi16, {{.*}}, !tile.ring<2 x !tile.shared<64x32xi16, swizzle = 64>>
+// SKEWED-DAG:     tile.load_async %{{.*}} : memref<70x92xi32, {{.*}}, !tile.ring<2 x !tile.shared<64x32xi32, swizzle = 128>>
 
 module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", cores = 2, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
   func.func @causal(%q: tensor<1x2x300x64xbf16>, %bias: tensor<2x300x304xbf16>) -> tensor<1x2x300x64xbf16> {
@@ -114,12 +116,18 @@ module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", c
     return %o : tensor<1x2x300x64xbf16>
   }
 
-  func.func @exact(%q: tensor<2x1x70x24xf32>, %k: tensor<2x1x90x24xf32>, %bias: tensor<70x92xf32>) -> tensor<2x1x70x24xf32> {
+  func.func @exact(%q: tensor<2x1x70x24xf32>, %k: tensor<2x1x90x24xf32>, %bias: tensor<70x92xf32>, %numbers: tensor<70x96xi16>, %wide: tensor<70x92xi32>) -> tensor<2x1x70x24xf32> {
     %o = attn.attention %q, %k, %k scale(0.125)
       score {
       ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
         %x = tensor.extract %bias[%i, %j] : tensor<70x92xf32>
-        %z = arith.addf %s, %x : f32
+        %n = tensor.extract %numbers[%i, %j] : tensor<70x96xi16>
+        %w = tensor.extract %wide[%i, %j] : tensor<70x92xi32>
+        %t = arith.extsi %n : i16 to i32
+        %sum = arith.addi %t, %w : i32
+        %f = arith.sitofp %sum : i32 to f32
+        %y = arith.addf %s, %f : f32
+        %z = arith.addf %y, %x : f32
         attn.yield %z : f32
       } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, captures = tiled>}
       : tensor<2x1x70x24xf32>, tensor<2x1x90x24xf32>, tensor<2x1x90x24xf32> -> tensor<2x1x70x24xf32>

@@ -76,7 +76,7 @@ getSharingCoordinates(mlir::tensor::ExtractOp read,
                       llvm::ArrayRef<int64_t> sizes);
 
 /// Returns the reads in a score or mask region, in its order, that a block
-/// makes for all scores of a tile under `captures = tiled`: of floats of 16 or
+/// makes for all scores of a tile under `captures = tiled`: of numbers of 16 or
 /// 32 bits, booleans, or integers of 8 bits, with query and key, unchanged, as
 /// the last two indices, and in the others numbers that are the same for all of
 /// them. Rows whose size is static are multiples of 16 bytes.

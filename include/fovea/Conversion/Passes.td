@@ -65,7 +65,7 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
     - Regions become `tile.map`s on coordinates of the whole attention. Captured
       tensors become operands of the launch and are read by `memref.load`;
       elements beyond the last query or key read at the coordinates of the last
-      one. Under `captures = tiled` the floats of 16 or 32 bits, booleans and
+      one. Under `captures = tiled` the numbers of 16 or 32 bits, booleans and
       integers of 8 bits that query and key index, unchanged, are a `tile.load`
       of the tile's rows and columns and an operand of the map.
     - Without a score region, and with a positive scale, the scale is folded

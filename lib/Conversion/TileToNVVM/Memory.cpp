@@ -532,13 +532,13 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
 
 } // namespace
 
-/// Returns true if pairs of f32 of an accumulator would meet in a bank: of the
-/// four rows that half a warp accesses, an even row and the odd one after it
-/// have the same 32 bytes of a row of 128, where the swizzle only exchanges the
-/// halves of 32 bytes for them.
+/// Returns true if pairs of 32 bits of an accumulator would meet in a bank: of
+/// the four rows that half a warp accesses, an even row and the odd one after
+/// it have the same 32 bytes of a row of 128, where the swizzle only exchanges
+/// the halves of 32 bytes for them.
 static bool hasConflicts(LayoutAttr layout, SharedType type) {
   SmallVector<int64_t> permutation;
-  return type.getElementType().isF32() && type.getSwizzle() == 128 &&
+  return type.getElementBytes() == 4 && type.getSwizzle() == 128 &&
          layout.getColumnWarps(permutation) &&
          layout.getRegisterOffset(layout.getNumRegisters() - 1)[1] % 32 == 25;
 }

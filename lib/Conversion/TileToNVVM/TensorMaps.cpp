@@ -74,6 +74,10 @@ static std::optional<int64_t> getElementKind(Type type) {
   // Booleans lie in bytes.
   if (type.isInteger(8) || type.isInteger(1))
     return 5;
+  if (type.isInteger(16))
+    return 6;
+  if (type.isInteger(32))
+    return 7;
   return std::nullopt;
 }
 
@@ -82,8 +86,9 @@ LogicalResult MapEncoder::encode(TensorMapOp op) {
   SharedType tile = op.getResult().getType().getTile();
   std::optional<int64_t> kind = getElementKind(source.getElementType());
   if (!kind)
-    return op.emitOpError(
-               "expected elements of f16, bf16, f32, f64, i8 or i1, got ")
+    return op.emitOpError("expected elements of f16, bf16, f32, f64 or an "
+                          "integer of 1, 8, "
+                          "16 or 32 bits, got ")
            << source.getElementType();
   ImplicitLocOpBuilder builder(op.getLoc(), op);
   auto constant = [&](int64_t value) -> Value {

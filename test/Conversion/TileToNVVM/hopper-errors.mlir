@@ -128,10 +128,10 @@ gpu.module @kernels {
 
 // -----
 
-!map = !tile.tensor_map<2 x !tile.shared<64x64xi32, swizzle = 128>>
-func.func @kind(%t: memref<?x?xi32>) {
-  // expected-error@+1 {{expected elements of f16, bf16, f32, f64, i8 or i1, got 'i32'}}
-  %map = tile.tensor_map %t dims [0, 1] : memref<?x?xi32> -> !map
+!map = !tile.tensor_map<2 x !tile.shared<64x64xi64, swizzle = 128>>
+func.func @kind(%t: memref<?x?xi64>) {
+  // expected-error@+1 {{expected elements of f16, bf16, f32, f64 or an integer of 1, 8, 16 or 32 bits, got 'i64'}}
+  %map = tile.tensor_map %t dims [0, 1] : memref<?x?xi64> -> !map
   return
 }
 

@@ -320,21 +320,26 @@ module attributes {gpu.container_module} {
 
 // -----
 
-// Booleans are copied as bytes.
-// CHECK-LABEL: func @booleans(
+// Booleans are copied as bytes, and other integers as what they are.
+// CHECK-LABEL: func @integers(
 // CHECK: call @fovea_gpu_tensor_map(%{{.*}}, %{{.*}}, %c5_i64, %c2_i64, %{{.*}}, %{{.*}}, %{{.*}}, %c64_i64)
-!tile = !tile.shared<64x64xi1, swizzle = 64>
-!map = !tile.tensor_map<2 x !tile>
+// CHECK: call @fovea_gpu_tensor_map(%{{.*}}, %{{.*}}, %c6_i64, %c2_i64, %{{.*}}, %{{.*}}, %{{.*}}, %c128_i64)
+// CHECK: call @fovea_gpu_tensor_map(%{{.*}}, %{{.*}}, %c7_i64, %c2_i64, %{{.*}}, %{{.*}}, %{{.*}}, %c128_i64)
+!one = !tile.tensor_map<2 x !tile.shared<64x64xi1, swizzle = 64>>
+!two = !tile.tensor_map<2 x !tile.shared<64x64xi16, swizzle = 128>>
+!four = !tile.tensor_map<2 x !tile.shared<64x64xi32, swizzle = 128>>
 module attributes {gpu.container_module} {
-  func.func @booleans(%t: memref<?x?xi1, strided<[?, 1], offset: ?>>) {
+  func.func @integers(%a: memref<?x?xi1, strided<[?, 1], offset: ?>>, %b: memref<?x?xi16, strided<[?, 1], offset: ?>>, %c: memref<?x?xi32, strided<[?, 1], offset: ?>>) {
     %c1 = arith.constant 1 : index
     %c128 = arith.constant 128 : index
-    %map = tile.tensor_map %t dims [0, 1] : memref<?x?xi1, strided<[?, 1], offset: ?>> -> !map
-    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%map : !map)
+    %one = tile.tensor_map %a dims [0, 1] : memref<?x?xi1, strided<[?, 1], offset: ?>> -> !one
+    %two = tile.tensor_map %b dims [0, 1] : memref<?x?xi16, strided<[?, 1], offset: ?>> -> !two
+    %four = tile.tensor_map %c dims [0, 1] : memref<?x?xi32, strided<[?, 1], offset: ?>> -> !four
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%one : !one, %two : !two, %four : !four)
     return
   }
   gpu.module @kernels {
-    gpu.func @copy(%map: !map) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    gpu.func @copy(%one: !one, %two: !two, %four: !four) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
       gpu.return
     }
   }

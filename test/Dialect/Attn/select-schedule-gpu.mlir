@@ -660,12 +660,37 @@ func.func @gathered(%q: tensor<2x16x4092x128xbf16>, %wide: tensor<16x4092x4096xf
   return %0, %1, %2, %3 : tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>
 }
 
+// Frontends give floats without a gradient as integers of their bits.
+// SM90-LABEL: func @bits(
+// SM90: captures = tiled>
+// SM90: captures = tiled>
+func.func @bits(%q: tensor<2x16x4096x128xbf16>, %wide: tensor<16x4096x4096xi32>, %narrow: tensor<16x4096x4096xi16>) -> (tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16>) {
+  %0 = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %wide[%h, %i, %j] : tensor<16x4096x4096xi32>
+      %y = arith.bitcast %x : i32 to f32
+      %z = arith.addf %s, %y : f32
+      attn.yield %z : f32
+    } : tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16> -> tensor<2x16x4096x128xbf16>
+  %1 = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %narrow[%h, %i, %j] : tensor<16x4096x4096xi16>
+      %y = arith.bitcast %x : i16 to bf16
+      %e = arith.extf %y : bf16 to f32
+      %z = arith.addf %s, %e : f32
+      attn.yield %z : f32
+    } : tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16> -> tensor<2x16x4096x128xbf16>
+  return %0, %1 : tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16>
+}
+
 // Booleans along keys only, rows of booleans that are no whole units, integers of
-// 32 bits: gathered.
+// 64 bits: gathered.
 // SM90-LABEL: func @gathered_masks(
 // SM90-NOT: tiled
 // SM90: return
-func.func @gathered_masks(%q: tensor<2x16x4104x128xbf16>, %padding: tensor<2x4112xi1>, %short: tensor<4104x4104xi1>, %ids: tensor<4104x4112xi32>) -> (tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>) {
+func.func @gathered_masks(%q: tensor<2x16x4104x128xbf16>, %padding: tensor<2x4112xi1>, %short: tensor<4104x4104xi1>, %ids: tensor<4104x4112xi64>) -> (tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>) {
   %0 = attn.attention %q, %q, %q scale(0.125)
     mask {
     ^bb0(%b: index, %h: index, %i: index, %j: index):
@@ -681,9 +706,9 @@ func.func @gathered_masks(%q: tensor<2x16x4104x128xbf16>, %padding: tensor<2x411
   %2 = attn.attention %q, %q, %q scale(0.125)
     mask {
     ^bb0(%b: index, %h: index, %i: index, %j: index):
-      %x = tensor.extract %ids[%i, %j] : tensor<4104x4112xi32>
-      %zero = arith.constant 0 : i32
-      %is = arith.cmpi ne, %x, %zero : i32
+      %x = tensor.extract %ids[%i, %j] : tensor<4104x4112xi64>
+      %zero = arith.constant 0 : i64
+      %is = arith.cmpi ne, %x, %zero : i64
       attn.yield %is : i1
     } : tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16> -> tensor<2x16x4104x128xbf16>
   return %0, %1, %2 : tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>

@@ -217,7 +217,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       fewer registers, so that there can be more groups;
     - `captures`, GPUs only, forward pass only: `gathered` (the default), where a
       thread reads the elements of captured tensors that its scores need one by
-      one, or `tiled`, where tensors of floats of 16 or 32 bits, booleans and
+      one, or `tiled`, where tensors of numbers of 16 or 32 bits, booleans and
       integers of 8 bits whose last two dimensions query and key index,
       unchanged, such as a bias or a mask, are loaded as tiles like keys and
       values. Other reads are gathered;
