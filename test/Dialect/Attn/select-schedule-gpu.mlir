@@ -577,11 +577,11 @@ func.func @bool_mask(%q: tensor<2x16x4096x128xbf16>, %mask: tensor<2x1x4096x4096
   return %o : tensor<2x16x4096x128xbf16>
 }
 
-// Beside a bias in f32, for which tiles of 80 keys would do, those of 64, of which
+// Beside a bias in f32, for which tiles of 48 keys would do, those of 32, of which
 // rows of bytes have a swizzle.
 // SM90-LABEL: func @bias_and_mask(
-// SM90: tile = 128x64, {{.*}}captures = tiled>
-func.func @bias_and_mask(%q: tensor<2x16x4096x128xbf16>, %bias: tensor<16x4096x4096xf32>, %mask: tensor<4096x4096xi8>) -> tensor<2x16x4096x128xbf16> {
+// SM90: tile = 128x32, {{.*}}captures = tiled>
+func.func @bias_and_mask(%q: tensor<2x16x4096x256xbf16>, %bias: tensor<16x4096x4096xf32>, %mask: tensor<4096x4096xi8>) -> tensor<2x16x4096x256xbf16> {
   %o = attn.attention %q, %q, %q scale(0.125)
     score {
     ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
@@ -593,8 +593,8 @@ func.func @bias_and_mask(%q: tensor<2x16x4096x128xbf16>, %bias: tensor<16x4096x4
       %y = arith.addf %s, %x : f32
       %z = arith.select %is, %y, %low : f32
       attn.yield %z : f32
-    } : tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16> -> tensor<2x16x4096x128xbf16>
-  return %o : tensor<2x16x4096x128xbf16>
+    } : tensor<2x16x4096x256xbf16>, tensor<2x16x4096x256xbf16>, tensor<2x16x4096x256xbf16> -> tensor<2x16x4096x256xbf16>
+  return %o : tensor<2x16x4096x256xbf16>
 }
 
 // Where products by FMA hide reads of single elements, and tiles of these would
