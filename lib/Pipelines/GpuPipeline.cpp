@@ -46,7 +46,8 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   tiling.fuseProducers = false;
   tiling.exactFunctions = options.exactFunctions;
   manager.addPass(attn::createAttnTile(tiling));
-  manager.addPass(attn::createAttnListTiles());
+  manager.addPass(attn::createAttnListTiles(
+      attn::AttnListTilesOptions{options.deterministic}));
   // A program of a thread block asks for the sizes of operands only, not for
   // those of tiles that loops carry.
   manager.addPass(createSCFForLoopCanonicalizationPass());

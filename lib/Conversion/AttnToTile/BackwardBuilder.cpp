@@ -36,7 +36,8 @@ static bool isInRegisters(unsigned number) {
 }
 
 LogicalResult BackwardBuilder::run() {
-  findLoops();
+  if (failed(findLoops()))
+    return failure();
   Operation *root = outer.empty() ? forall.getOperation() : outer.back();
   Operation *before = root->getPrevNode();
   rewriter.setInsertionPoint(root);
@@ -61,8 +62,9 @@ LogicalResult BackwardBuilder::run() {
 // The loop to convert
 //===----------------------------------------------------------------------===//
 
-/// Finds the loops around the parallel one that only repeat it.
-void BackwardBuilder::findLoops() {
+/// Finds the loops around the parallel one, which must only repeat it: sums are
+/// completed behind them.
+LogicalResult BackwardBuilder::findLoops() {
   Operation *inner = forall;
   while (auto loop = dyn_cast<scf::ForOp>(inner->getParentOp())) {
     Operation *yield = loop.getBody()->getTerminator();
@@ -74,10 +76,11 @@ void BackwardBuilder::findLoops() {
         !llvm::all_of(yield->getOperands(), [&](Value value) {
           return value.getDefiningOp() == inner;
         }))
-      return;
+      return fail("a loop around its tiles does more than repeat them");
     outer.push_back(loop);
     inner = loop;
   }
+  return success();
 }
 
 LogicalResult BackwardBuilder::findOperands() {

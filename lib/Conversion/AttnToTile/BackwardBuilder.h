@@ -34,7 +34,7 @@ private:
     std::optional<TileView> view;
   };
 
-  void findLoops();
+  mlir::LogicalResult findLoops();
   mlir::LogicalResult findOperands();
   mlir::LogicalResult findOutputs();
   mlir::Block *getBlockOfStep(mlir::scf::IfOp branch);

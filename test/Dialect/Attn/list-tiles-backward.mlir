@@ -1,6 +1,15 @@
 // RUN: fovea-opt %s --attach-gpu-target=target=sm_90a --attn-select-schedule --attn-online-softmax \
 // RUN:   --convert-elementwise-to-linalg --attn-tile --attn-list-tiles --canonicalize --cse \
 // RUN:   --mlir-print-local-scope | FileCheck %s
+// RUN: fovea-opt %s --attach-gpu-target=target=sm_90a --attn-select-schedule --attn-online-softmax \
+// RUN:   --convert-elementwise-to-linalg --attn-tile --attn-list-tiles=deterministic=true --canonicalize --cse \
+// RUN:   --mlir-print-local-scope | FileCheck %s --check-prefix=ORDER
+
+// Blocks that take turns come to all tiles.
+// ORDER-LABEL: func @documents
+// ORDER:       scf.if
+// ORDER:         attn.online_backward
+// ORDER-LABEL: func @heads
 
 // The backward pass loops over tiles of queries, which have lists by tile of
 // keys.
@@ -54,5 +63,51 @@ func.func @heads(%q: tensor<2x4x512x64xbf16>, %k: tensor<2x2x512x64xbf16>, %l: t
       }
       : tensor<2x4x512x64xbf16>, tensor<2x2x512x64xbf16>, tensor<2x2x512x64xbf16>, tensor<2x4x512x64xbf16>
         -> tensor<2x4x512x64xbf16>, tensor<2x2x512x64xbf16>, tensor<2x2x512x64xbf16>
+  return %dq : tensor<2x4x512x64xbf16>
+}
+
+// A loop that repeats the parallel one, over heads: the lists are made once.
+
+// CHECK-LABEL: func @repeated
+// CHECK:       %[[LISTS:.*]]:2 = scf.forall (%{{.*}}) in (16, 16)
+// CHECK:       scf.for %{{.*}} = %c0 to %c4 step %c1
+// CHECK:         scf.forall (%{{.*}}, %{{.*}}) = (0, 0)
+// CHECK:           tensor.extract %[[LISTS]]#0
+// CHECK-NOT:       scf.if
+// CHECK:           attn.online_backward
+func.func @repeated(%q: tensor<2x4x512x64xbf16>, %l: tensor<2x4x512xf32>, %ids: tensor<512xi32>) -> tensor<2x4x512x64xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(0.125)
+      statistics(%l, %l : tensor<2x4x512xf32>, tensor<2x4x512xf32>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %p = tensor.extract %ids[%i] : tensor<512xi32>
+        %r = tensor.extract %ids[%j] : tensor<512xi32>
+        %keep = arith.cmpi eq, %p, %r : i32
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 32x32, order = linear, warps = 2, stages = 2, gradients = <parallel = [batch, key]>>}
+      : tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>
+        -> tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>
+  return %dq : tensor<2x4x512x64xbf16>
+}
+
+// Left alone: repetitions differ in the tests.
+
+// CHECK-LABEL: func @repeated_heads
+// CHECK:       scf.for
+// CHECK:         scf.forall
+// CHECK:           scf.if
+// CHECK:             attn.online_backward
+func.func @repeated_heads(%q: tensor<2x4x512x64xbf16>, %l: tensor<2x4x512xf32>, %ids: tensor<4x512xi32>) -> tensor<2x4x512x64xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(0.125)
+      statistics(%l, %l : tensor<2x4x512xf32>, tensor<2x4x512xf32>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %p = tensor.extract %ids[%h, %i] : tensor<4x512xi32>
+        %r = tensor.extract %ids[%h, %j] : tensor<4x512xi32>
+        %keep = arith.cmpi eq, %p, %r : i32
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 32x32, order = linear, warps = 2, stages = 2, gradients = <parallel = [batch, key]>>}
+      : tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>
+        -> tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>
   return %dq : tensor<2x4x512x64xbf16>
 }

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 #define DEBUG_TYPE "attn-list-tiles"
@@ -53,6 +54,7 @@ private:
   bool collect(Value value);
   bool collectTests();
   bool findLength();
+  bool areRepeated();
   SmallVector<Value> getItem(RewriterBase &rewriter);
   void createLists(RewriterBase &rewriter);
   void emitEntry(OpBuilder &builder, Location loc, ValueRange arguments);
@@ -172,6 +174,32 @@ bool TestedLoop::findLength() {
   return static_cast<bool>(tensor);
 }
 
+/// Returns the outermost of the loops that repeat a parallel loop, or itself.
+static Operation *getRepeated(scf::ForallOp forall) {
+  Operation *root = forall;
+  while (isa<scf::ForOp>(root->getParentOp()))
+    root = root->getParentOp();
+  return root;
+}
+
+/// Returns true if the tests are the same whenever the parallel loop is
+/// repeated.
+bool TestedLoop::areRepeated() {
+  Region &root = getRepeated(forall)->getRegion(0);
+  SmallVector<Value> needed{tensor, loop.getLowerBound(), loop.getUpperBound(),
+                            loop.getStep()};
+  for (ValueRange bounds :
+       {forall.getDynamicLowerBound(), forall.getDynamicUpperBound(),
+        forall.getDynamicStep()})
+    llvm::append_range(needed, bounds);
+  for (Operation *op : slice)
+    llvm::append_range(needed, op->getOperands());
+  return llvm::all_of(needed, [&](Value value) {
+    Region *region = value.getParentRegion();
+    return forall.getRegion().isAncestor(region) || !root.isAncestor(region);
+  });
+}
+
 std::optional<TestedLoop> TestedLoop::get(scf::ForOp loop) {
   auto forall = loop->getParentOfType<scf::ForallOp>();
   if (!forall)
@@ -199,6 +227,11 @@ std::optional<TestedLoop> TestedLoop::get(scf::ForOp loop) {
   }
   if (!tested.findLength()) {
     LDBG() << "loop at " << loop.getLoc() << ": no bound on its tiles is known";
+    return std::nullopt;
+  }
+  if (!tested.areRepeated()) {
+    LDBG() << "loop at " << loop.getLoc()
+           << ": its tests differ between repetitions of the parallel loop";
     return std::nullopt;
   }
   return tested;
@@ -307,10 +340,11 @@ void TestedLoop::emitEntry(OpBuilder &builder, Location loc,
                                           ones, ones);
 }
 
-/// Emits the lists of all items before the parallel loop.
+/// Emits the lists of all items before the parallel loop, and before the loops
+/// that repeat it.
 void TestedLoop::createLists(RewriterBase &rewriter) {
   Location loc = loop.getLoc();
-  rewriter.setInsertionPoint(forall);
+  rewriter.setInsertionPoint(getRepeated(forall));
   IndexMath math(rewriter, loc);
   SmallVector<OpFoldResult> shape;
   for (int64_t dim : dims)
@@ -414,15 +448,19 @@ struct ListTiles : fovea::attn::impl::AttnListTilesBase<ListTiles> {
   void runOnOperation() override {
     SmallVector<scf::ForOp> loops;
     getOperation()->walk([&](scf::ForOp loop) {
-      auto tiles = loop->walk([](Operation *op) {
-        return isa<OnlineAttentionOp, OnlineBackwardOp>(op)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
+      auto tiles = loop->walk([&](Operation *op) {
+        bool isListed = isa<OnlineAttentionOp>(op) ||
+                        (isa<OnlineBackwardOp>(op) && !deterministic);
+        return isListed ? WalkResult::interrupt() : WalkResult::advance();
       });
       if (tiles.wasInterrupted())
         loops.push_back(loop);
     });
     IRRewriter rewriter(&getContext());
+    for (scf::ForOp loop : loops)
+      for (auto outer = loop->getParentOfType<scf::ForOp>(); outer;
+           outer = outer->getParentOfType<scf::ForOp>())
+        moveLoopInvariantCode(outer);
     for (scf::ForOp loop : loops)
       if (std::optional<TestedLoop> tested = TestedLoop::get(loop)) {
         tested->rewrite(rewriter);

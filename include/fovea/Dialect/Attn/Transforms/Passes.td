@@ -414,11 +414,18 @@ def AttnListTiles : Pass<"attn-list-tiles"> {
     - the loop counts through its list, and its body has no test. So the passes
       that follow let its copies and products run ahead as without a mask.
 
-    A list has room for all tiles of the tensor that the loop steps through.
+    A list has room for all tiles of the tensor that the loop steps through. Lists
+    are made in front of loops that repeat the parallel one.
 
     A loop stays as it is if its tests need values that the parallel loop
-    computes, or if no tensor tells how many tiles there may be.
+    computes, if they differ between its repetitions, or if no tensor tells how
+    many tiles there may be. With `deterministic` loops of the backward pass stay,
+    whose blocks add in turns (`--tile-order-adds`): each comes to all tiles.
   }];
+  let options = [
+    Option<"deterministic", "deterministic", "bool", /*default=*/"false",
+           "Keep the loops of backward passes, whose blocks take turns">
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
     "::mlir::tensor::TensorDialect"
