@@ -7,7 +7,10 @@
 
 // Blocks that take turns come to all tiles.
 // ORDER-LABEL: func @documents
-// ORDER:       scf.if
+// ORDER-NOT:   arith.shrui
+// ORDER:       %[[TEST:.*]] = arith.andi
+// ORDER-NOT:   arith.shrui
+// ORDER:       scf.if %[[TEST]]
 // ORDER:         attn.online_backward
 // ORDER-LABEL: func @heads
 

@@ -191,6 +191,27 @@ func.func @slopes(%r: tensor<16x32x1024x128xf16>, %t: tensor<32xf32>) -> tensor<
   return %a : tensor<16x32x1024x128xf16>
 }
 
+// Three groups of warps gain less than two where keys are visited from the last.
+// SM90-LABEL: func @long_slopes
+// SM90: schedule = #attn.schedule<tile = 128x128, {{.*}}, maximum = stale, keys = descending, blocks = persistent>}
+func.func @long_slopes(%r: tensor<4x16x4096x128xbf16>, %t: tensor<16xf32>) -> tensor<4x16x4096x128xbf16> {
+  %a = attn.attention %r, %r, %r scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %slope = tensor.extract %t[%h] : tensor<16xf32>
+    %d = arith.subi %j, %i : index
+    %n = arith.index_cast %d : index to i32
+    %f = arith.sitofp %n : i32 to f32
+    %bias = arith.mulf %slope, %f : f32
+    %y = arith.addf %s, %bias : f32
+    attn.yield %y : f32
+  } mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<4x16x4096x128xbf16>, tensor<4x16x4096x128xbf16>, tensor<4x16x4096x128xbf16> -> tensor<4x16x4096x128xbf16>
+  return %a : tensor<4x16x4096x128xbf16>
+}
+
 // SM90-LABEL: func @causal_slopes
 // SM90: schedule = #attn.schedule<{{.*}}, maximum = stale, keys = descending, blocks = persistent>}
 func.func @causal_slopes(%r: tensor<16x32x1024x128xf16>, %t: tensor<32xf32>) -> tensor<16x32x1024x128xf16> {

@@ -458,9 +458,10 @@ struct ListTiles : fovea::attn::impl::AttnListTilesBase<ListTiles> {
     });
     IRRewriter rewriter(&getContext());
     for (scf::ForOp loop : loops)
-      for (auto outer = loop->getParentOfType<scf::ForOp>(); outer;
-           outer = outer->getParentOfType<scf::ForOp>())
-        moveLoopInvariantCode(outer);
+      if (auto forall = loop->getParentOfType<scf::ForallOp>())
+        for (auto outer = dyn_cast<scf::ForOp>(forall->getParentOp()); outer;
+             outer = dyn_cast<scf::ForOp>(outer->getParentOp()))
+          moveLoopInvariantCode(outer);
     for (scf::ForOp loop : loops)
       if (std::optional<TestedLoop> tested = TestedLoop::get(loop)) {
         tested->rewrite(rewriter);
