@@ -14,6 +14,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 
@@ -76,6 +77,35 @@ static Value hide(OpBuilder &builder, Location loc, Value number) {
       .getRes();
 }
 
+static bool isProduct(Operation &op) {
+  auto assembly = dyn_cast<LLVM::InlineAsmOp>(op);
+  return assembly && assembly.getAsmString().contains("wgmma.mma_async");
+}
+
+/// Returns the first branch behind the products of a loop's body, or its end.
+static Operation *findBranchBehindProducts(scf::ForOp loop) {
+  bool isBehind = false;
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    isBehind |= isProduct(op);
+    if (isBehind && isa<scf::IfOp>(op))
+      return &op;
+  }
+  return loop.getBody()->getTerminator();
+}
+
+/// Moves the numbers of uses that `loop` yields, and what they are computed
+/// from, in front of the first branch behind its products where they can be
+/// known there. Returns where they are all known.
+static Operation *knowEarly(scf::ForOp loop, IRRewriter &rewriter) {
+  Operation *branch = findBranchBehindProducts(loop);
+  SmallVector<Value> numbers = llvm::filter_to_vector(
+      loop.getYieldedValues(),
+      [](Value value) { return value.getType().isIndex(); });
+  if (failed(moveValueDefinitions(rewriter, numbers, branch)))
+    return loop.getBody()->getTerminator();
+  return branch;
+}
+
 static void carryUses(scf::ForOp loop, IRRewriter &rewriter) {
   UseArithmetic uses = findUseArithmetic(loop);
   if (uses.results.empty())
@@ -92,15 +122,16 @@ static void carryUses(scf::ForOp loop, IRRewriter &rewriter) {
   rewriter.setInsertionPoint(loop);
   SmallVector<Value> inits = emit(rewriter, loop.getInitArgs());
   unsigned carried = loop.getNumRegionIterArgs();
-  SmallVector<Value> yielded(loop.getYieldedValues());
+  rewriter.setInsertionPoint(knowEarly(loop, rewriter));
+  SmallVector<Value> next = llvm::map_to_vector(
+      emit(rewriter, loop.getYieldedValues()),
+      [&](Value value) { return hide(rewriter, loop.getLoc(), value); });
   auto replaced =
       cast<LoopLikeOpInterface>(loop.getOperation())
           .replaceWithAdditionalYields(
               rewriter, inits, /*replaceInitOperandUsesInLoop=*/false,
-              [&](OpBuilder &builder, Location loc, ArrayRef<BlockArgument>) {
-                return llvm::map_to_vector(
-                    emit(builder, yielded),
-                    [&](Value value) { return hide(builder, loc, value); });
+              [&](OpBuilder &, Location, ArrayRef<BlockArgument>) {
+                return next;
               });
   assert(succeeded(replaced) && "every scf.for can carry more");
   auto result = cast<scf::ForOp>(replaced->getOperation());
@@ -112,18 +143,10 @@ static void carryUses(scf::ForOp loop, IRRewriter &rewriter) {
       rewriter.eraseOp(op);
 }
 
-/// Returns true if the body of a loop itself has products of warp groups.
-static bool hasProducts(scf::ForOp loop) {
-  return llvm::any_of(loop.getBody()->getOps<LLVM::InlineAsmOp>(),
-                      [](LLVM::InlineAsmOp op) {
-                        return op.getAsmString().contains("wgmma.mma_async");
-                      });
-}
-
 void fovea::tile::carryUses(Operation *root) {
   SmallVector<scf::ForOp> loops;
   root->walk([&](scf::ForOp loop) {
-    if (hasProducts(loop))
+    if (llvm::any_of(loop.getBody()->without_terminator(), isProduct))
       loops.push_back(loop);
   });
   IRRewriter rewriter(root->getContext());
