@@ -197,6 +197,32 @@ static Value isEqualTo(OpBuilder &builder, Location loc, Value value,
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// What a step is computed from that starts again.
+struct Exponents {
+  /// One number for each score, whose registers they take.
+  Value numbers;
+  /// True if these are scores, else they are exponents relative to the maximum
+  /// of earlier steps.
+  Value areScores;
+};
+
+/// A step relative to the maximum of earlier steps.
+struct StaleStep {
+  Exponents exponents;
+  Value probabilities;
+  /// True if that maximum cannot be subtracted from scores without an error, or
+  /// is minus infinity.
+  Value isLargeMax;
+};
+
+/// A step that started again.
+struct Restart {
+  Value max;
+  /// The factor by which sums so far shrink.
+  Value alpha;
+  Value probabilities;
+};
+
 class StepEmitter {
 public:
   StepEmitter(OpBuilder &builder, const TileSizes &sizes, const KeyStep &step)
@@ -234,6 +260,7 @@ private:
   Value fusedExponentials(Value scores, Value subtracted);
   Value shiftedExponentials(Value scores, Value shift);
   Value tiltedExponentials(Value scores, Value max);
+  Exponents exponents(Value scores, Value max, Value isLarge);
   Value shrinkage(Value max, Value subtracted);
   Value shrinkageOfRestart(Value max, Value subtracted);
   Value scaled(Value fragment, Value factors);
@@ -243,11 +270,13 @@ private:
   RunningValues emitExact(Value scores, RunningValues running, Value &left);
   Value hasLargeShift(Value shift);
   Value isLowest(Value max);
-  RunningValues restartWhole(Value scores, Value probabilities,
-                             RunningValues running, Value &left);
-  RunningValues restartBeside(Value scores, Value probabilities,
-                              RunningValues running, Value &left);
-  Value mustRestart(Value before, Value isOutgrown);
+  Value isLargeMax(Value max);
+  RunningValues restartWhole(const StaleStep &stale, RunningValues running,
+                             Value &left);
+  RunningValues restartBeside(const StaleStep &stale, RunningValues running,
+                              Value &left);
+  Value mustRestart(const StaleStep &stale, Value stepSums, Value sums);
+  Restart restart(const StaleStep &stale, Value before);
   Value hasOutgrown(Value stepSums, Value sums);
   Value added(Value a, Value b);
   Value addTo(Value sums, Value probabilities);
@@ -781,15 +810,43 @@ Value StepEmitter::added(Value a, Value b) {
       });
 }
 
-/// Returns true if the maximum before is too large to be subtracted from scores
-/// that were not rounded, or minus infinity, or `isOutgrown` holds.
-Value StepEmitter::mustRestart(Value before, Value isOutgrown) {
-  Value isLarge = hasLargeShift(getShift(before));
-  if (unit.factor)
-    // In the first step this is known, so that it has no other exponentials;
-    // the product of minus infinity with an operand is not.
-    isLarge = arith::OrIOp::create(builder, loc, isLowest(before), isLarge);
-  return arith::OrIOp::create(builder, loc, isLarge, isOutgrown);
+/// Returns true if a maximum is too large to be subtracted from scores that
+/// were not rounded, or minus infinity.
+Value StepEmitter::isLargeMax(Value max) {
+  Value isLarge = hasLargeShift(getShift(max));
+  if (!unit.factor)
+    return isLarge;
+  // In the first step this is known, so that it has no other exponentials; the
+  // product of minus infinity with an operand is not.
+  return arith::OrIOp::create(builder, loc, isLowest(max), isLarge);
+}
+
+Value StepEmitter::mustRestart(const StaleStep &stale, Value stepSums,
+                               Value sums) {
+  return arith::OrIOp::create(builder, loc, stale.isLargeMax,
+                              hasOutgrown(stepSums, sums));
+}
+
+/// Returns exponents relative to a maximum, or scores where it is large, so
+/// that behind this multiply-add scores need no registers. An exponent is
+/// rounded: where scores outgrow the maximum by 2^k in base 2, a step that
+/// starts again from exponents has errors of 2^(k - 24), and k is up to 7
+/// unless probabilities are infinite.
+Exponents StepEmitter::exponents(Value scores, Value max, Value isLarge) {
+  Formula f = {builder, loc, sizes.accumulation};
+  Value factor = f.select(isLarge, f.number(1.0), base2(builder));
+  Value shift =
+      math.map(sizes.getRows(), getShift(max), {},
+               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+                 Formula f = {body, loc, sizes.accumulation};
+                 return f.select(isLarge, f.number(-0.0), elements[0]);
+               });
+  Value numbers = math.map(
+      sizes.getScores(), scores, shift,
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        return math::FmaOp::create(body, loc, elements[0], factor, elements[1]);
+      });
+  return {numbers, isLarge};
 }
 
 /// Subtracts the maximum of earlier steps. Probabilities that are too large
@@ -798,29 +855,83 @@ Value StepEmitter::mustRestart(Value before, Value isOutgrown) {
 /// accumulators rescaled.
 RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
                                      Value &left) {
-  Value probabilities =
-      !isFused() ? exactExponentials(scores, running.max)
-      : term     ? tiltedExponentials(scores, running.max)
-                 : shiftedExponentials(scores, getShift(running.max));
   bool isAlternating =
       op.getScheduleAttr().getProducts() == Products::Alternating;
-  return isAlternating ? restartWhole(scores, probabilities, running, left)
-                       : restartBeside(scores, probabilities, running, left);
+  StaleStep stale;
+  stale.isLargeMax = isLargeMax(running.max);
+  // Beside a product the softmax has time, and starts again from scores.
+  if (isAlternating && isFused() && !term) {
+    stale.exponents = exponents(scores, running.max, stale.isLargeMax);
+    stale.probabilities = math.map(
+        sizes.getScores(), stale.exponents.numbers, {},
+        [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+          return math::Exp2Op::create(body, loc, elements[0]);
+        });
+  } else {
+    stale.exponents = {scores,
+                       arith::ConstantIntOp::create(builder, loc, 1, 1)};
+    stale.probabilities =
+        term        ? tiltedExponentials(scores, running.max)
+        : isFused() ? shiftedExponentials(scores, getShift(running.max))
+                    : exactExponentials(scores, running.max);
+  }
+  return isAlternating ? restartWhole(stale, running, left)
+                       : restartBeside(stale, running, left);
+}
+
+/// Computes a step relative to its own maximum.
+Restart StepEmitter::restart(const StaleStep &stale, Value before) {
+  auto [numbers, areScores] = stale.exponents;
+  auto mapRow = [&](ValueRange rows,
+                    llvm::function_ref<Value(Formula &, ValueRange)> body) {
+    return math.map(
+        sizes.getRows(), rows, {},
+        [&](OpBuilder &builder, ValueRange elements, ValueRange) -> Value {
+          Formula f = {builder, loc, sizes.accumulation};
+          return body(f, elements);
+        });
+  };
+  numbers = whole(numbers);
+  Value least = mapRow(before, [&](Formula &f, ValueRange rows) {
+    return f.select(areScores, rows[0], f.number(0.0));
+  });
+  Value most = math.reduce(Reduction::Max, numbers, least);
+  Restart restart;
+  restart.max = mapRow({most, before}, [&](Formula &f, ValueRange rows) {
+    Value inverse = f.div(f.number(1.0), base2(f.builder));
+    Value sum = f.make<math::FmaOp>(rows[0], inverse, rows[1]);
+    return f.select(areScores, rows[0], sum);
+  });
+  Value subtracted = this->subtracted(restart.max);
+  restart.alpha = shrinkageOfRestart(before, subtracted);
+  Value shift = mapRow({subtracted, before}, [&](Formula &f, ValueRange rows) {
+    Value growth = f.mul(f.sub(rows[0], rows[1]), base2(f.builder));
+    return f.select(areScores, rows[0], growth);
+  });
+  restart.probabilities =
+      math.map(sizes.getScores(), numbers, shift,
+               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+                 Formula f = {body, loc, sizes.accumulation};
+                 Value factor = f.select(areScores, base2(body), f.number(1.0));
+                 Value difference = emitExactSum(body, loc, elements[0],
+                                                 elements[1], /*sign=*/-1.0);
+                 return f.make<math::Exp2Op>(f.mul(difference, factor));
+               });
+  return restart;
 }
 
 /// Starts the whole step again under one branch. Weights are rounded before, so
 /// that their f32 needs no registers: while products run beside the softmax,
 /// they would have registers of their own.
-RunningValues StepEmitter::restartWhole(Value scores, Value probabilities,
+RunningValues StepEmitter::restartWhole(const StaleStep &stale,
                                         RunningValues running, Value &left) {
-  Value stepSums = getStepSums(probabilities);
-  Value rounded = weights(probabilities);
+  Value stepSums = getStepSums(stale.probabilities);
+  Value rounded = weights(stale.probabilities);
   auto branch = scf::IfOp::create(
       builder, loc,
       TypeRange{running.acc.getType(), running.max.getType(),
                 stepSums.getType(), stepSums.getType(), rounded.getType()},
-      mustRestart(running.max, hasOutgrown(stepSums, running.sum)),
-      /*withElseRegion=*/true);
+      mustRestart(stale, stepSums, running.sum), /*withElseRegion=*/true);
   // Added in front of the branch, the sums would be copied in each step.
   Value sums = added(branch.getResult(2), branch.getResult(3));
   left = branch.getResult(4);
@@ -830,11 +941,7 @@ RunningValues StepEmitter::restartWhole(Value scores, Value probabilities,
       builder, loc,
       ValueRange{running.acc, running.max, running.sum, stepSums, rounded});
   builder.setInsertionPointToStart(branch.thenBlock());
-  scores = whole(scores);
-  Value max = math.reduce(Reduction::Max, scores, running.max);
-  Value subtracted = this->subtracted(max);
-  Value alpha = shrinkageOfRestart(running.max, subtracted);
-  Value again = exactExponentials(scores, subtracted);
+  auto [max, alpha, again] = restart(stale, running.max);
   scf::YieldOp::create(builder, loc,
                        ValueRange{scaled(running.acc, alpha), max,
                                   scaled(running.sum, alpha),
@@ -863,16 +970,17 @@ Value StepEmitter::getStepSums(Value probabilities) {
 
 /// Starts again under two branches: the accumulator has one of its own, so that
 /// the product which it comes from is waited for behind the softmax.
-RunningValues StepEmitter::restartBeside(Value scores, Value probabilities,
+RunningValues StepEmitter::restartBeside(const StaleStep &stale,
                                          RunningValues running, Value &left) {
   FragmentType sumType = sizes.getSums();
-  Value stepSums = getStepSums(probabilities);
+  Value stepSums = getStepSums(stale.probabilities);
   Value sums = added(running.sum, stepSums);
-  Value restarts = mustRestart(running.max, hasOutgrown(stepSums, running.sum));
-  auto step = scf::IfOp::create(builder, loc,
-                                TypeRange{probabilities.getType(), sumType,
-                                          sizes.getRows(), sizes.getRows()},
-                                restarts, /*withElseRegion=*/true);
+  Value restarts = mustRestart(stale, stepSums, running.sum);
+  auto step =
+      scf::IfOp::create(builder, loc,
+                        TypeRange{stale.probabilities.getType(), sumType,
+                                  sizes.getRows(), sizes.getRows()},
+                        restarts, /*withElseRegion=*/true);
   // Next to the first branch the second one would be merged with it.
   left = weights(step.getResult(0));
   auto acc = scf::IfOp::create(builder, loc, TypeRange{running.acc.getType()},
@@ -880,14 +988,10 @@ RunningValues StepEmitter::restartBeside(Value scores, Value probabilities,
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(step.elseBlock());
   scf::YieldOp::create(builder, loc,
-                       ValueRange{probabilities, sums, running.max,
+                       ValueRange{stale.probabilities, sums, running.max,
                                   math.fill(sizes.getRows(), 1.0)});
   builder.setInsertionPointToStart(step.thenBlock());
-  scores = whole(scores);
-  Value max = math.reduce(Reduction::Max, scores, running.max);
-  Value subtracted = this->subtracted(max);
-  Value alpha = shrinkageOfRestart(running.max, subtracted);
-  Value again = exactExponentials(scores, subtracted);
+  auto [max, alpha, again] = restart(stale, running.max);
   Value all = addTo(scaled(running.sum, alpha), again);
   scf::YieldOp::create(builder, loc, ValueRange{again, all, max, alpha});
   builder.setInsertionPointToStart(acc.thenBlock());

@@ -98,9 +98,10 @@ static Operation *findBranchBehindProducts(scf::ForOp loop) {
 /// known there. Returns where they are all known.
 static Operation *knowEarly(scf::ForOp loop, IRRewriter &rewriter) {
   Operation *branch = findBranchBehindProducts(loop);
-  SmallVector<Value> numbers = llvm::filter_to_vector(
-      loop.getYieldedValues(),
-      [](Value value) { return value.getType().isIndex(); });
+  SmallVector<Value> numbers =
+      llvm::filter_to_vector(loop.getYieldedValues(), [](Value value) {
+        return value.getType().isIndex();
+      });
   if (failed(moveValueDefinitions(rewriter, numbers, branch)))
     return loop.getBody()->getTerminator();
   return branch;

@@ -52,8 +52,9 @@ func.func @alternating(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
 // CHECK:         %[[TEST:.*]] = arith.ori
 // CHECK:         scf.if %[[TEST]]
 // CHECK-NOT:       arith.truncf
-// CHECK:         }
-// CHECK-NEXT:    tile.map
+// CHECK:         } else {
+// CHECK-NOT:       arith.truncf
+// CHECK:         tile.map
 // CHECK:           arith.truncf
 // CHECK:         scf.if %[[TEST]]
 func.func @overlapped(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {

@@ -27,6 +27,11 @@
 // CHECK:           arith.select %{{.*}}, %{{.*}}, %[[LOWEST]]
 // CHECK:         } else {
 // CHECK-NEXT:      scf.yield %[[S]]
+// CHECK:         tile.map ins(%{{.*}}, %[[SLOPES]] :
+// CHECK:           %[[ABS:.*]] = math.absf
+// CHECK:           %[[ABS:.*]] = math.absf
+// CHECK:           arith.cmpf ugt, %[[ABS]], %[[STEEP]]
+// CHECK:           arith.ori
 // CHECK:         tile.map ins(%[[MASKED]] : {{.*}}) rows(%[[MAX]], %[[SLOPES]] :
 // CHECK-NEXT:    ^bb0(%[[X:[^:]*]]: f32, %[[M:[^:]*]]: f32, %[[Y:[^:]*]]: f32,
 // CHECK:           %[[SHIFT:.*]] = arith.mulf %[[M]], %[[MINUS]]
@@ -35,11 +40,6 @@
 // CHECK:           %[[ADDED:.*]] = math.fma %[[SLOPE]], %[[POSITION]], %[[SHIFT]] fastmath<reassoc> : f32
 // CHECK:           %[[EXPONENT:.*]] = math.fma %[[X]], %[[SCALE2]], %[[ADDED]] : f32
 // CHECK:           math.exp2 %[[EXPONENT]]
-// CHECK:         tile.map ins(%{{.*}}, %[[SLOPES]] :
-// CHECK:           %[[ABS:.*]] = math.absf
-// CHECK:           %[[ABS:.*]] = math.absf
-// CHECK:           arith.cmpf ugt, %[[ABS]], %[[STEEP]]
-// CHECK:           arith.ori
 // CHECK:         scf.if
 // CHECK:           %[[WHOLE:.*]] = tile.map ins(%[[MASKED]] : {{.*}}) rows(%[[SLOPES]] :
 // CHECK:             %[[SCALED:.*]] = arith.mulf %{{.*}}, %[[SCALE]]
@@ -90,10 +90,10 @@ func.func @slopes(%q: tensor<1x4x256x64xbf16>, %slopes: tensor<4xf32>) -> tensor
 // CHECK:         %[[T:.*]] = tile.map ins(%[[S]] :
 // CHECK:           %[[TANH:.*]] = math.tanh
 // CHECK-NEXT:      tile.yield %[[TANH]]
+// CHECK:         arith.cmpf ugt, %{{.*}}, %[[STEEP]]
 // CHECK:         tile.map ins(%[[T]] : {{.*}}) rows(%{{.*}}, %[[SLOPES]] :
 // CHECK:           math.fma {{.*}} fastmath<reassoc>
 // CHECK:           math.fma %{{.*}}, %[[CAP2]], %{{.*}} : f32
-// CHECK:         arith.cmpf ugt, %{{.*}}, %[[STEEP]]
 // CHECK:         tile.map ins(%[[T]] : {{.*}}) rows(%[[SLOPES]] :
 // CHECK:           arith.mulf %{{.*}}, %[[CAP]]
 func.func @capped(%q: tensor<1x4x256x64xbf16>, %slopes: tensor<256xf32>) -> tensor<1x4x256x64xbf16> {

@@ -68,13 +68,13 @@ func.func @negative(%q: tensor<1x4x256x64xbf16>) -> tensor<1x4x256x64xbf16> {
 // CHECK:         scf.for
 // CHECK:           %[[S:.*]] = tile.mma
 // CHECK-NOT:       ins(%[[S]]
-// CHECK:           tile.map ins(%[[S]] : {{.*}}) rows(
-// CHECK:             %[[BASE2:.*]] = arith.mulf %[[USUAL]], %[[LOG2E]] : f32
-// CHECK-NEXT:        math.fma %{{.*}}, %[[BASE2]], %{{.*}} : f32
 // CHECK:           tile.map
 // CHECK:             arith.cmpf oeq, %{{.*}}, %[[LOWEST]] : f32
 // CHECK:           %[[FIRST:.*]] = tile.any
 // CHECK:           arith.ori %[[FIRST]],
+// CHECK:           tile.map ins(%[[S]] : {{.*}}) rows(
+// CHECK:             %[[BASE2:.*]] = arith.mulf %[[USUAL]], %[[LOG2E]] : f32
+// CHECK-NEXT:        math.fma %{{.*}}, %[[BASE2]], %{{.*}} : f32
 // CHECK:         math.log2
 // CHECK:         math.fma %{{.*}}, %[[USUAL]], %{{.*}} : f32
 func.func @operand(%q: tensor<1x4x256x64xbf16>, %scale: f32) -> (tensor<1x4x256x64xbf16>, tensor<1x4x256xf32>) {

@@ -21,6 +21,9 @@
 // CHECK-NOT:     tile.reduce
 // CHECK:         %[[SHIFT:.*]] = tile.map ins(%[[MAX]] :
 // CHECK:           arith.mulf %{{.*}}, %[[MINUS]]
+// CHECK:         %[[TESTS:.*]] = tile.map ins(%[[SHIFT]] :
+// CHECK:           arith.cmpf ugt, %{{.*}}, %[[LARGE]]
+// CHECK:         %[[HUGE:.*]] = tile.any %[[TESTS]]
 // CHECK:         %[[P:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[SHIFT]] :
 // CHECK:           math.fma %{{.*}}, %[[SCALE]], %{{.*}} : f32
 // CHECK:           math.exp2
@@ -37,9 +40,6 @@
 // CHECK-NEXT:      %[[BOUND:.*]] = arith.select %[[ISMOST]], %[[GROWN]], %[[LIMIT]]
 // CHECK-NEXT:      arith.cmpf ugt, %[[S1]], %[[BOUND]]
 // CHECK:         %[[GROWN:.*]] = tile.any %[[TESTS]]
-// CHECK:         %[[TESTS:.*]] = tile.map ins(%[[SHIFT]] :
-// CHECK:           arith.cmpf ugt, %{{.*}}, %[[LARGE]]
-// CHECK:         %[[HUGE:.*]] = tile.any %[[TESTS]]
 // CHECK:         %[[ANY:.*]] = arith.ori %[[HUGE]], %[[GROWN]]
 // CHECK:         %[[N:.*]]:4 = scf.if %[[ANY]] -> ({{.*}}) {
 // CHECK:           %[[MAX1:.*]] = tile.reduce max %[[S]], %[[MAX]] dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64xf32>
@@ -71,7 +71,7 @@
 // Two passes know the maximum.
 // TWO-LABEL: func @plain
 // TWO-NOT:   arith.ori
-// TWO:       func @masked
+// TWO:       func @alternating
 
 // The first step of a skewed loop, in front of it, has no maximum to subtract,
 // and no test of that. Whether its own is too large the loop carries.
@@ -90,9 +90,59 @@
 // SKEWED:           tile.any
 // SKEWED:         scf.yield
 // SKEWED-NOT:   tile.any
-// SKEWED:       func @masked
+// SKEWED:       func @alternating
 func.func @plain(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
   %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, maximum = stale>}
+    : tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16> -> tensor<1x2x256x64xf16>
+  return %o : tensor<1x2x256x64xf16>
+}
+
+// Groups that alternate keep exponents, not scores, for a step that starts again: a
+// multiply-add of scores, by 1 and without a shift where the maximum is too large. What
+// exponents exceed 0 by is added to the maximum.
+
+// ONE-LABEL: func @alternating
+// ONE-DAG:   %[[UNIT:.*]] = arith.constant 1.000000e+00 : f32
+// ONE-DAG:   %[[NONE:.*]] = arith.constant -0.000000e+00 : f32
+// ONE-DAG:   %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// ONE-DAG:   %[[SCALE:.*]] = arith.constant 0.180336878 : f32
+// ONE-DAG:   %[[INVERSE:.*]] = arith.constant 5.54517746 : f32
+// ONE:       scf.for {{.*}} iter_args(%{{[^ ]*}} = %{{.*}}, %[[MAX:[^ ]*]] = %{{.*}}, %{{[^ ]*}} = %{{.*}})
+// ONE:         %[[S:.*]] = tile.mma {{.*}} transpose_b
+// ONE:         %[[LARGE:.*]] = tile.any
+// ONE:         %[[FACTOR:.*]] = arith.select %[[LARGE]], %[[UNIT]], %[[SCALE]]
+// ONE:         %[[SHIFT:.*]] = tile.map
+// ONE:           arith.select %[[LARGE]], %[[NONE]], %{{.*}}
+// ONE:         %[[E:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[SHIFT]] :
+// ONE:           %[[X:.*]] = math.fma %{{.*}}, %[[FACTOR]], %{{.*}} : f32
+// ONE-NEXT:      tile.yield %[[X]]
+// ONE-NOT:     %[[S]]
+// ONE:         %[[P:.*]] = tile.map ins(%[[E]] :
+// ONE:           math.exp2
+// ONE:         %[[GROWN:.*]] = tile.any
+// ONE:         %[[ANY:.*]] = arith.ori %[[LARGE]], %[[GROWN]]
+// ONE:         scf.if %[[ANY]]
+// ONE:           %[[LEAST:.*]] = tile.map ins(%[[MAX]] :
+// ONE:             arith.select %[[LARGE]], %{{.*}}, %[[ZERO]]
+// ONE:           %[[MOST:.*]] = tile.reduce max %[[E]], %[[LEAST]] dim 1
+// ONE:           %[[MAX1:.*]] = tile.map ins(%[[MOST]], %[[MAX]] :
+// ONE-NEXT:      ^bb0(%[[Y:[^:]*]]: f32, %[[M:[^:]*]]: f32,
+// ONE-NEXT:        %[[SUM:.*]] = math.fma %[[Y]], %[[INVERSE]], %[[M]]
+// ONE-NEXT:        arith.select %[[LARGE]], %[[Y]], %[[SUM]]
+// ONE:           %[[FINITE:.*]] = tile.map ins(%[[MAX1]] :
+// ONE:           %[[SHIFT1:.*]] = tile.map ins(%[[FINITE]], %[[MAX]] :
+// ONE-NEXT:      ^bb0(%[[F:[^:]*]]: f32, %[[M:[^:]*]]: f32,
+// ONE-NEXT:        %[[BY:.*]] = arith.subf %[[F]], %[[M]]
+// ONE-NEXT:        %[[GROWTH:.*]] = arith.mulf %[[BY]], %[[SCALE]]
+// ONE-NEXT:        arith.select %[[LARGE]], %[[F]], %[[GROWTH]]
+// ONE:           tile.map ins(%[[E]] : {{.*}}) rows(%[[SHIFT1]] :
+// ONE:             %[[FACTOR1:.*]] = arith.select %[[LARGE]], %[[SCALE]], %[[UNIT]]
+// ONE:             arith.mulf %{{.*}}, %[[FACTOR1]]
+// ONE-NEXT:        math.exp2
+// ONE-NOT:     %[[S]]
+// ONE:         } else {
+func.func @alternating(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, maximum = stale, products = alternating>}
     : tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16> -> tensor<1x2x256x64xf16>
   return %o : tensor<1x2x256x64xf16>
 }
