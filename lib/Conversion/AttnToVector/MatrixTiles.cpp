@@ -49,7 +49,8 @@ static Value interleave(KernelBuilder &b, Value low, Value high) {
 
 /// Returns the bits of a vector in f32, of which the upper halves are rounded
 /// to bf16: half of the last place is added before the lower half is cut off.
-/// Numbers are far from overflow, and a NaN among weights is in the sum, too.
+/// Numbers are far from overflow, but NaNs of many bits would become zeros: a
+/// NaN among weights is in the sum, too.
 static Value getRounded(KernelBuilder &b, Value vector) {
   VectorType words = getWords(b);
   return arith::AddIOp::create(b, arith::BitcastOp::create(b, words, vector),
@@ -71,12 +72,28 @@ Value fovea::attn::emitNarrowPairs(KernelBuilder &b, Value low, Value high) {
       .getResult(0);
 }
 
+/// Returns numbers of f16 in f32, with NaNs that can be rounded: of NaNs of one
+/// sign those of few bits are the least.
+static Value widenNumbers(KernelBuilder &b, Value vector) {
+  constexpr int64_t kQuiet = 0x7e00, kNegativeQuiet = -0x200;
+  auto type = cast<VectorType>(vector.getType());
+  if (type.getElementType().isF16()) {
+    auto bits = type.clone(b.getI16Type());
+    Value number = arith::BitcastOp::create(b, bits, vector);
+    number = arith::MinSIOp::create(b, number, b.constantInt(bits, kQuiet));
+    number =
+        arith::MinUIOp::create(b, number, b.constantInt(bits, kNegativeQuiet));
+    vector = arith::BitcastOp::create(b, type, number);
+  }
+  return b.convert(vector, b.getF32Type());
+}
+
 SmallVector<Value> fovea::attn::emitPairParts(KernelBuilder &b, Value low,
                                               Value high, int64_t parts) {
   if (getElementTypeOrSelf(low).isBF16())
     return {interleave(b, low, high)};
-  low = b.convert(low, b.getF32Type());
-  high = b.convert(high, b.getF32Type());
+  low = widenNumbers(b, low);
+  high = widenNumbers(b, high);
   SmallVector<Value> pairs = {emitNarrowPairs(b, low, high)};
   if (parts == 1)
     return pairs;
