@@ -6,6 +6,14 @@
 // RUN: fovea-run %s --entry=alternating --target=sm_90a --simulate --random=2 --check | FileCheck %s
 // RUN: fovea-run %s --entry=descending --target=sm_90a --simulate --random=3 --check | FileCheck %s
 // RUN: fovea-run %s --entry=descending --target=sm_80 --simulate --random=4 --check | FileCheck %s
+// Steps that start again from exponents, also where these are large: products of 60 and
+// 4000 times the usual scale, and keys of equal scores, up to 6.4e6, behind keys of none.
+// RUN: fovea-run %s --entry=scaled --target=sm_90a --simulate --random=5 --check | FileCheck %s
+// RUN: sed s/60.0/4000.0/ %s > %t.mlir
+// RUN: fovea-run %t.mlir --entry=scaled --target=sm_90a --simulate --random=5 --check | FileCheck %s
+// RUN: fovea-run %s --entry=equal --target=sm_90a --simulate --random=6 --check | FileCheck %s
+// RUN: sed s/100.0/100000.0/ %s > %t.mlir
+// RUN: fovea-run %t.mlir --entry=equal --target=sm_90a --simulate --random=6 --check | FileCheck %s
 // CHECK: check: result 0: max error
 
 func.func @growing(%q: tensor<1x1x64x16xf16>, %k: tensor<1x1x1024x16xf16>, %v: tensor<1x1x1024x16xf16>) -> tensor<1x1x64x16xf16> {
@@ -48,4 +56,20 @@ func.func @descending(%q: tensor<1x1x64x16xf16>, %k: tensor<1x1x1024x16xf16>, %v
   } {schedule = #attn.schedule<tile = 64x16, order = linear, warps = 4, stages = 2, maximum = stale, keys = descending>}
     : tensor<1x1x64x16xf16>, tensor<1x1x1024x16xf16>, tensor<1x1x1024x16xf16> -> tensor<1x1x64x16xf16>
   return %o : tensor<1x1x64x16xf16>
+}
+
+func.func @scaled(%q: tensor<1x1x80x64xf16>, %k: tensor<1x1x200x64xf16>, %v: tensor<1x1x200x64xf16>) -> (tensor<1x1x80x64xf16>, tensor<1x1x80xf32>) {
+  %o, %l = attn.attention %q, %k, %v scale(60.0) {schedule = #attn.schedule<tile = 64x16, order = linear, warps = 4, stages = 2, maximum = stale, products = alternating>}
+    : tensor<1x1x80x64xf16>, tensor<1x1x200x64xf16>, tensor<1x1x200x64xf16> -> tensor<1x1x80x64xf16>, tensor<1x1x80xf32>
+  return %o, %l : tensor<1x1x80x64xf16>, tensor<1x1x80xf32>
+}
+
+func.func @equal(%v: tensor<1x1x48x64xf16>) -> tensor<1x1x64x64xf16> {
+  %q = arith.constant dense<1.0> : tensor<1x1x64x64xf16>
+  %one = arith.constant dense<1.0> : tensor<1x1x48x64xf16>
+  %zero = arith.constant dense<0.0> : tensor<1x1x16x64xf16>
+  %k = tensor.insert_slice %zero into %one[0, 0, 0, 0] [1, 1, 16, 64] [1, 1, 1, 1] : tensor<1x1x16x64xf16> into tensor<1x1x48x64xf16>
+  %o = attn.attention %q, %k, %v scale(100.0) {schedule = #attn.schedule<tile = 64x16, order = linear, warps = 4, stages = 2, maximum = stale, products = alternating>}
+    : tensor<1x1x64x64xf16>, tensor<1x1x48x64xf16>, tensor<1x1x48x64xf16> -> tensor<1x1x64x64xf16>
+  return %o : tensor<1x1x64x64xf16>
 }
