@@ -77,25 +77,35 @@ static Value hide(OpBuilder &builder, Location loc, Value number) {
       .getRes();
 }
 
-static bool isProduct(Operation &op) {
+/// Returns true if `op` is assembly with an instruction.
+static bool hasInstruction(Operation &op, StringRef instruction) {
   auto assembly = dyn_cast<LLVM::InlineAsmOp>(op);
-  return assembly && assembly.getAsmString().contains("wgmma.mma_async");
+  return assembly && assembly.getAsmString().contains(instruction);
 }
 
-/// Returns the first branch behind the products of a loop's body, or its end.
+static bool isProduct(Operation &op) {
+  return hasInstruction(op, "wgmma.mma_async");
+}
+
+/// Returns the first branch of a loop's body behind its products and their
+/// waits. Where products are waited for behind a branch there is other work
+/// as well; then it returns the body's end.
 static Operation *findBranchBehindProducts(scf::ForOp loop) {
+  Operation *end = loop.getBody()->getTerminator(), *branch = end;
   bool isBehind = false;
   for (Operation &op : loop.getBody()->without_terminator()) {
     isBehind |= isProduct(op);
-    if (isBehind && isa<scf::IfOp>(op))
-      return &op;
+    if (branch != end && hasInstruction(op, "wgmma.wait_group"))
+      return end;
+    if (isBehind && branch == end && isa<scf::IfOp>(op))
+      branch = &op;
   }
-  return loop.getBody()->getTerminator();
+  return branch;
 }
 
 /// Moves the numbers of uses that `loop` yields, and what they are computed
-/// from, in front of the first branch behind its products where they can be
-/// known there. Returns where they are all known.
+/// from, in front of the branch behind its products where they can be known
+/// there. Returns where they are all known.
 static Operation *knowEarly(scf::ForOp loop, IRRewriter &rewriter) {
   Operation *branch = findBranchBehindProducts(loop);
   SmallVector<Value> numbers =

@@ -15,10 +15,10 @@ namespace fovea::tile {
 /// Rewrites loops within `root` whose products are of warp groups, after tile
 /// ops are gone: what they compute of the numbers of uses that they carry
 /// (slots, barriers, parities) they carry, too, computed in the iteration
-/// before: behind its products, and in front of the branch that follows them
-/// where it does not depend on that. There it runs while products are waited
-/// for; behind a branch, or at the start of an iteration, everything would wait
-/// for it.
+/// before. Behind all products, and in front of the branch that follows them
+/// where it does not depend on that, it runs while they are waited for; behind
+/// the branch everything would wait for it. Where products are waited for
+/// behind a branch it runs at the iteration's end, beside what is rounded.
 void carryUses(mlir::Operation *root);
 
 } // namespace fovea::tile

@@ -99,6 +99,35 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // Where a product is waited for behind the branch, they are computed at the end.
+
+  // CHECK-LABEL: gpu.func @beside
+  // CHECK:       scf.for
+  // CHECK:         wgmma.mma_async
+  // CHECK:         scf.if
+  // CHECK:         wgmma.wait_group
+  // CHECK-NOT:     scf.yield
+  // CHECK-COUNT-5: llvm.inline_asm "mov.b32 $0, $1;", "=r,r"
+  // CHECK-NEXT:    scf.yield
+  gpu.func @beside(%first: index, %n: index, %again: i1, %count: memref<i32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %one = arith.constant 1 : i32
+    %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 32768 : i64} : !ring
+    %end = scf.for %i = %c0 to %n step %c1 iter_args(%use = %first) -> (index) {
+      %k = tile.wait %ks[%use] : !ring
+      %t = tile.mma_async wgmma %k, %k transpose_b : !k, !k -> !tile.token<!s>
+      scf.if %again {
+        memref.store %one, %count[] : memref<i32>
+      }
+      %s = tile.wait_mma %t : !tile.token<!s>
+      tile.release %ks[%use] : !ring
+      %next = arith.addi %use, %c1 : index
+      scf.yield %next : index
+    }
+    gpu.return
+  }
+
   // A loop without products stays as it is.
   // CHECK-LABEL: gpu.func @plain
   // CHECK:       scf.for %{{.*}} iter_args(%[[USE:[^ ]*]] = %{{[^ ]*}}) -> (index)
