@@ -7,24 +7,13 @@
 
 #include "OnlineStep.h"
 
-#include "FragmentMath.h"
-#include "PositionTerm.h"
-
 #include "fovea/Analysis/Formula.h"
-#include "fovea/Analysis/IndexMath.h"
-#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 #include <limits>
-#include <numbers>
-
-#define DEBUG_TYPE "convert-attn-to-tile"
 
 using namespace mlir;
 using namespace fovea;
@@ -58,110 +47,6 @@ static constexpr double kMostGrowth = 4.0, kGrowthOfTerm = 0.25,
 /// and what grows from step to step stays far from infinity.
 static constexpr double kLargestPart = 0x1p15;
 
-/// Returns true if scores may have `factor` as their unit: other factors could
-/// make f32 numbers zero or infinite.
-static bool isUnit(double factor) {
-  constexpr double kSmallest = 0x1p-96, kLargest = 0x1p96;
-  return factor >= kSmallest && factor <= kLargest;
-}
-
-ScoreUnit ScoreUnit::get(const APFloat &scale, Region &score) {
-  double factor = scale.convertToDouble();
-  if (score.empty() && isUnit(factor))
-    return {factor, /*isRaw=*/true};
-  return {1.0, /*isRaw=*/false};
-}
-
-/// Returns true if `factor` is the same in all steps, for it is none of a
-/// loop's, and clamped to what may be a unit; a clamp makes a number of NaN.
-static bool isClampedToUnits(Value factor) {
-  if (!isa<FunctionOpInterface>(factor.getParentRegion()->getParentOp()))
-    return false;
-  auto below = factor.getDefiningOp<arith::MinNumFOp>();
-  auto above =
-      below ? below.getLhs().getDefiningOp<arith::MaxNumFOp>() : nullptr;
-  APFloat least(0.0), most(0.0);
-  return above && matchPattern(above.getRhs(), m_ConstantFloat(&least)) &&
-         matchPattern(below.getRhs(), m_ConstantFloat(&most)) &&
-         isUnit(least.convertToDouble()) && isUnit(most.convertToDouble());
-}
-
-namespace {
-/// A product in a score region.
-struct LastProduct {
-  Value other;
-  ScoreUnit unit;
-};
-} // namespace
-
-/// Returns the product that `value`, of the region `score`, is with a number
-/// that may be a unit.
-static std::optional<LastProduct> getLastProduct(Region &score, Value value) {
-  auto product = value.getDefiningOp<arith::MulFOp>();
-  if (!product || product->getBlock() != &score.front())
-    return std::nullopt;
-  for (auto [constant, other] :
-       {std::pair(product.getRhs(), product.getLhs()),
-        std::pair(product.getLhs(), product.getRhs())}) {
-    APFloat number(0.0);
-    if (matchPattern(constant, m_ConstantFloat(&number)) &&
-        isUnit(number.convertToDouble()))
-      return LastProduct{other, {number.convertToDouble(), /*isRaw=*/false}};
-    if (isClampedToUnits(constant))
-      return LastProduct{other, {1.0, /*isRaw=*/false, constant}};
-  }
-  return std::nullopt;
-}
-
-/// Returns the product that `score` yields with a number that may be a unit.
-static std::optional<LastProduct> getLastProduct(Region &score) {
-  if (score.empty())
-    return std::nullopt;
-  return getLastProduct(score, score.front().getTerminator()->getOperand(0));
-}
-
-ScoreUnit ScoreUnit::get(OnlineAttentionOp op) {
-  if (std::optional<LastProduct> last = getLastProduct(op.getScore()))
-    return last->unit;
-  return get(op.getScale(), op.getScore());
-}
-
-double ScoreUnit::getBase2() const { return unit * std::numbers::log2e; }
-
-Value ScoreUnit::emitProduct(OpBuilder &builder, Location loc, FloatType type,
-                             double number) const {
-  Formula f = {builder, loc, type};
-  Value product = f.number(number);
-  return factor ? f.mul(f.convert(factor), product) : product;
-}
-
-FragmentType TileSizes::getScores() const {
-  return FragmentType::get(accumulation.getContext(), {queries, keys},
-                           accumulation, LayoutAttr());
-}
-
-FragmentType TileSizes::getWeights() const {
-  return FragmentType::get(accumulation.getContext(), {queries, keys}, element,
-                           LayoutAttr());
-}
-
-FragmentType TileSizes::getOutput() const {
-  return FragmentType::get(accumulation.getContext(), {queries, valueDim},
-                           accumulation, LayoutAttr());
-}
-
-FragmentType TileSizes::getRows() const {
-  return FragmentType::get(accumulation.getContext(), {queries}, accumulation,
-                           LayoutAttr());
-}
-
-FragmentType TileSizes::getSums() const {
-  if (!usesTensorCores())
-    return getRows();
-  return FragmentType::get(accumulation.getContext(), {queries, kRowThreads},
-                           accumulation, LayoutAttr());
-}
-
 static Value createConstant(OpBuilder &builder, Location loc, Type type,
                             double value) {
   return arith::ConstantOp::create(builder, loc,
@@ -193,7 +78,7 @@ static Value isEqualTo(OpBuilder &builder, Location loc, Value value,
 }
 
 //===----------------------------------------------------------------------===//
-// Scores
+// Running values
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -223,36 +108,14 @@ struct Restart {
   Value probabilities;
 };
 
-class StepEmitter {
+/// Emits the softmax of a step's scores, and what it updates.
+class StepEmitter : StepScores {
 public:
-  StepEmitter(OpBuilder &builder, const TileSizes &sizes, const KeyStep &step)
-      : builder(builder), op(step.op), loc(op.getLoc()), math(builder, loc),
-        sizes(sizes), step(step), unit(ScoreUnit::get(op)), heldUnit(unit) {
-    if (std::optional<LastProduct> last = getLastProduct(op.getScore()))
-      held = last->other;
-  }
+  using StepScores::StepScores;
 
   RunningValues emit(Value query, RunningValues running);
 
 private:
-  Value scores(Value query);
-  Value modified(Value products);
-  Value emitScore(OpBuilder &body, const ScoreTile &tile, Value scaled,
-                  ValueRange coordinates, Value value,
-                  const IRMapping &known = {});
-  void separateTerm();
-  Value getSlopes();
-  Value whole(Value scores);
-  std::optional<SmallVector<Value>> loadCaptures(Region &region);
-  SmallVector<Value> readCaptures(ValueRange tiles);
-  Value masked(Value scores);
-  Value cleared(Value scores, int64_t queries);
-  // Tensor cores leave time for one instruction a score.
-  bool isFused() const { return sizes.usesTensorCores(); }
-  bool isStale() {
-    return op.getScheduleAttr().getMaximum() == Maximum::Stale &&
-           op.updatesMax() && op.updatesSum() && op.updatesAcc();
-  }
   Value subtracted(Value max);
   Value getShift(Value subtracted);
   Value exponentials(Value scores, Value subtracted);
@@ -285,276 +148,8 @@ private:
     return op.getDropout() && op.getDropout()->convertToDouble() > 0;
   }
   Value weights(Value probabilities);
-  Value constant(OpBuilder &body, double value) {
-    return createConstant(body, loc, sizes.accumulation, value);
-  }
-  /// Returns what turns fragments' numbers into scores to the base 2.
-  Value base2(OpBuilder &body, double sign = 1.0) {
-    return unit.emitProduct(body, loc, sizes.accumulation,
-                            sign * unit.getBase2());
-  }
-
-  OpBuilder &builder;
-  OnlineAttentionOp op;
-  Location loc;
-  FragmentMath math;
-  const TileSizes &sizes;
-  const KeyStep &step;
-  ScoreUnit unit;
-  /// The term that is added to scores in the exponent only.
-  std::optional<PositionTerm> term;
-  /// What the term's position is multiplied by in each row.
-  Value slopes;
-  /// The value of the score region that fragments of scores hold, and their
-  /// unit: without a term, what the region yields, in the unit of maxima.
-  Value held;
-  ScoreUnit heldUnit;
 };
 } // namespace
-
-Value StepEmitter::scores(Value query) {
-  Value keys = step.loadKeys(builder);
-  auto products =
-      MmaOp::create(builder, loc, sizes.getScores(), query, keys,
-                    /*acc=*/Value(), /*transposeB=*/true, MmaKindAttr());
-  // Few queries, as in decoding, leave most rows of a tile empty. Several warp
-  // groups may change their rows with one another.
-  std::optional<int64_t> queries = getConstantIntValue(step.tile.queries);
-  int64_t warps = op.getScheduleAttr().getWarps();
-  if (queries && *queries < sizes.queries && warps <= kGroupWarps)
-    products.setRows(*queries);
-  else if (isStale() && isFused())
-    separateTerm();
-  Value scores = masked(modified(step.factors ? scaled(products, step.factors)
-                                              : Value(products)));
-  return products.getRows() ? cleared(scores, *products.getRows()) : scores;
-}
-
-/// Returns scores that are 0 in rows of no query, where few queries are in the
-/// first eight: the registers of a thread that hold others hold none, and what
-/// is computed of them folds away.
-Value StepEmitter::cleared(Value scores, int64_t queries) {
-  constexpr int64_t kEight = 8;
-  if (queries > kEight)
-    return scores;
-  return math.map(
-      sizes.getScores(), scores, {},
-      [&](OpBuilder &body, ValueRange elements,
-          ValueRange coordinates) -> Value {
-        IndexMath index(body, loc);
-        Value bit =
-            arith::AndIOp::create(body, loc, coordinates[0],
-                                  index.materialize(index.constant(kEight)));
-        Value isBehind =
-            arith::CmpIOp::create(body, loc, arith::CmpIPredicate::ne, bit,
-                                  index.materialize(index.constant(0)));
-        return arith::SelectOp::create(body, loc, isBehind, constant(body, 0.0),
-                                       elements[0]);
-      });
-}
-
-/// Leaves the term in the key's position out of the scores: the exponent is a
-/// multiply-add of scores, and what it adds to them, the term and the shift, is
-/// one of the position. Only a step that starts again needs whole scores, and
-/// their mask once more, which then must not be a tile that is loaded.
-void StepEmitter::separateTerm() {
-  Region &region = op.getScore();
-  if (step.tile.getTileReads(op.getMask()).empty())
-    term = PositionTerm::find(region);
-  if (!term)
-    return;
-  held = term->rest;
-  heldUnit = {1.0, /*isRaw=*/false};
-  double scale = op.getScale().convertToDouble();
-  if (held == region.getArgument(0) && isUnit(scale)) {
-    heldUnit = {scale, /*isRaw=*/true};
-  } else if (std::optional<LastProduct> last = getLastProduct(region, held)) {
-    held = last->other;
-    heldUnit = last->unit;
-  }
-  slopes = getSlopes();
-  LDBG() << "attention at " << loc
-         << ": exponents add a term in the position of the key";
-}
-
-/// Returns the loop over keys if what the score region uses, other than the
-/// key, is from outside of it; null otherwise.
-static scf::ForOp findKeyLoop(OpBuilder &builder, const KeyStep &step) {
-  Operation *parent = builder.getInsertionBlock()->getParentOp();
-  auto loop = dyn_cast<scf::ForOp>(parent);
-  if (!loop)
-    loop = parent->getParentOfType<scf::ForOp>();
-  OnlineAttentionOp op = step.op;
-  auto source = op->getParentOfType<scf::ForOp>();
-  if (!loop || !source)
-    return nullptr;
-  SetVector<Value> captures;
-  getUsedValuesDefinedAbove(op.getScore(), captures);
-  const ScoreTile &tile = step.tile;
-  SmallVector<OpFoldResult> places = {tile.at.batch, tile.at.head, tile.at.row,
-                                      tile.queries};
-  bool isOutside = llvm::all_of(captures,
-                                [&](Value capture) {
-                                  return source.isDefinedOutsideOfLoop(capture);
-                                }) &&
-                   llvm::all_of(places, [&](OpFoldResult place) {
-                     auto value = dyn_cast<Value>(place);
-                     return !value || loop.isDefinedOutsideOfLoop(value);
-                   });
-  return isOutside ? loop : nullptr;
-}
-
-/// Emits the numbers that positions are multiplied by, in front of the loop
-/// over keys: a tensor that has them is not read in each step.
-Value StepEmitter::getSlopes() {
-  OpBuilder::InsertionGuard guard(builder);
-  if (scf::ForOp loop = findKeyLoop(builder, step))
-    builder.setInsertionPoint(loop);
-  IndexMath index(builder, loc);
-  // They do not depend on the key; so it may be any.
-  ScoreTile tile = step.tile;
-  tile.at.key = index.materialize(index.constant(0));
-  tile.keys = index.constant(sizes.keys);
-  return math.map(
-      sizes.getRows(), {}, {},
-      [&](OpBuilder &body, ValueRange, ValueRange coordinates) -> Value {
-        Formula f = {body, loc, sizes.accumulation};
-        Value key = IndexMath(body, loc).materialize(index.constant(0));
-        Value slope = f.number(term->sign);
-        for (Value factor : term->factors)
-          slope = f.mul(emitScore(body, tile, f.number(0.0),
-                                  {coordinates[0], key}, factor),
-                        slope);
-        return slope;
-      });
-}
-
-/// Emits a value of the score region for the score at `coordinates` of `tile`.
-Value StepEmitter::emitScore(OpBuilder &body, const ScoreTile &tile,
-                             Value scaled, ValueRange coordinates, Value value,
-                             const IRMapping &known) {
-  Region &region = op.getScore();
-  SmallVector<Value> arguments{scaled}, existing;
-  arguments.append(tile.getPlace(body, loc, coordinates[0], coordinates[1]));
-  if (SmallVector<Value> place =
-          tile.getExisting(body, loc, coordinates[0], coordinates[1], region);
-      !place.empty()) {
-    existing.push_back(scaled);
-    existing.append(place);
-  }
-  return tile.emitRegion(body, region, arguments, existing, value, known);
-}
-
-/// Returns what the score region yields for the numbers that are held.
-Value StepEmitter::whole(Value scores) {
-  if (!term)
-    return scores;
-  Value added = math.map(
-      sizes.getScores(), scores, slopes,
-      [&](OpBuilder &body, ValueRange elements,
-          ValueRange coordinates) -> Value {
-        Formula f = {body, loc, sizes.accumulation};
-        Value rest = elements[0];
-        if (heldUnit.unit != 1.0 || heldUnit.factor)
-          rest = f.mul(rest, heldUnit.emitProduct(body, loc, sizes.accumulation,
-                                                  heldUnit.unit));
-        Value position = emitScore(body, step.tile, f.number(0.0), coordinates,
-                                   term->position);
-        return f.add(rest, f.mul(elements[1], position));
-      });
-  // The term need not be finite: a key without weight gets its score again.
-  return masked(added);
-}
-
-/// Loads the tiles that `region` reads; returns nothing if that fails.
-std::optional<SmallVector<Value>> StepEmitter::loadCaptures(Region &region) {
-  SmallVector<Value> tiles;
-  for (tensor::ExtractOp read : step.tile.getTileReads(region)) {
-    tiles.push_back(step.loadCapture(builder, read));
-    if (!tiles.back())
-      return std::nullopt;
-  }
-  return tiles;
-}
-
-/// Reads the elements of scores from `tiles`.
-SmallVector<Value> StepEmitter::readCaptures(ValueRange tiles) {
-  return llvm::map_to_vector(tiles, [&](Value tile) -> Value {
-    auto shared = cast<SharedType>(tile.getType());
-    FragmentType type = sizes.getScores().cloneWith(shared.getElementType());
-    return FromSharedOp::create(builder, loc, type, tile);
-  });
-}
-
-Value StepEmitter::modified(Value products) {
-  if (heldUnit.isRaw)
-    return products;
-  Region &region = op.getScore();
-  double factor = op.getScale().convertToDouble();
-  std::optional<SmallVector<Value>> tiles = loadCaptures(region);
-  if (!tiles)
-    return products;
-  SmallVector<Value> inputs = {products};
-  llvm::append_range(inputs, readCaptures(*tiles));
-  return math.map(
-      sizes.getScores(), inputs, {},
-      [&](OpBuilder &body, ValueRange elements,
-          ValueRange coordinates) -> Value {
-        Value scaled = elements[0];
-        if (factor != 1.0)
-          scaled =
-              arith::MulFOp::create(body, loc, scaled, constant(body, factor));
-        if (region.empty())
-          return scaled;
-        IRMapping known;
-        for (auto [read, element] : llvm::zip_equal(
-                 step.tile.getTileReads(region), elements.drop_front()))
-          known.map(read->getResult(0), element);
-        return emitScore(body, step.tile, scaled, coordinates, held, known);
-      });
-}
-
-Value StepEmitter::masked(Value scores) {
-  IndexMath index(builder, loc);
-  OpFoldResult isShort = index.less(step.tile.keys, index.constant(sizes.keys));
-  OpFoldResult isNeeded = index.logicalOr(step.tile.partial, isShort);
-  // Copies do not wait for the branch.
-  std::optional<SmallVector<Value>> tiles = SmallVector<Value>();
-  if (!IndexMath::isFalse(isNeeded))
-    tiles = loadCaptures(op.getMask());
-  if (!tiles)
-    return scores;
-  auto map = [&](const ScoreTile &tile) {
-    SmallVector<Value> inputs = {scores};
-    llvm::append_range(inputs, readCaptures(*tiles));
-    return math.map(sizes.getScores(), inputs, {},
-                    [&](OpBuilder &body, ValueRange elements,
-                        ValueRange coordinates) -> Value {
-                      Value lowest = constant(body, -kInfinity);
-                      OpFoldResult kept =
-                          tile.isKept(body, loc, coordinates[0], coordinates[1],
-                                      op.getMask(), elements.drop_front());
-                      Value condition = IndexMath(body, loc).materialize(
-                          kept, /*isBoolean=*/true);
-                      return arith::SelectOp::create(body, loc, condition,
-                                                     elements[0], lowest);
-                    });
-  };
-  auto emit = [&]() -> Value {
-    // Only the last tile needs clamps.
-    std::optional<ScoreTile> whole = step.tile.getWhole(op.getMask());
-    if (!whole)
-      return map(step.tile);
-    return math.choose(
-        isShort, sizes.getScores(), [&] { return map(step.tile); },
-        [&] { return map(*whole); });
-  };
-  return math.choose(isNeeded, sizes.getScores(), emit, [&] { return scores; });
-}
-
-//===----------------------------------------------------------------------===//
-// Running values
-//===----------------------------------------------------------------------===//
 
 /// Returns the maximum to subtract: 0 where it is minus infinity, so that
 /// masked scores give 0 and not NaN.
@@ -736,25 +331,22 @@ Value StepEmitter::scaled(Value fragment, Value factors) {
 Value StepEmitter::weights(Value probabilities) {
   if (!drops() && sizes.element == sizes.accumulation)
     return probabilities;
-  return math.map(sizes.getWeights(), probabilities, {},
-                  [&](OpBuilder &body, ValueRange elements,
-                      ValueRange coordinates) -> Value {
-                    Value weight = elements[0];
-                    if (drops()) {
-                      double probability = op.getDropout()->convertToDouble();
-                      Value kept =
-                          step.tile.isUndropped(body, loc, coordinates[0],
-                                                coordinates[1], probability);
-                      Value scaled = arith::MulFOp::create(
-                          body, loc, weight,
-                          createConstant(body, loc, sizes.accumulation,
-                                         1.0 / (1.0 - probability)));
-                      weight = arith::SelectOp::create(
-                          body, loc, kept, scaled,
-                          createConstant(body, loc, sizes.accumulation, 0.0));
-                    }
-                    return convertFloats(body, loc, weight, sizes.element);
-                  });
+  return math.map(
+      sizes.getWeights(), probabilities, {},
+      [&](OpBuilder &body, ValueRange elements,
+          ValueRange coordinates) -> Value {
+        Value weight = elements[0];
+        if (drops()) {
+          double probability = op.getDropout()->convertToDouble();
+          Value kept = step.tile.isUndropped(body, loc, coordinates[0],
+                                             coordinates[1], probability);
+          Value scaled = arith::MulFOp::create(
+              body, loc, weight, constant(body, 1.0 / (1.0 - probability)));
+          weight = arith::SelectOp::create(body, loc, kept, scaled,
+                                           constant(body, 0.0));
+        }
+        return convertFloats(body, loc, weight, sizes.element);
+      });
 }
 
 RunningValues StepEmitter::emitExact(Value scores, RunningValues running,
