@@ -58,9 +58,9 @@ void fovea::attn::allocateMatrixScratch(OnlineKernel &kernel) {
       b, op, {parts * keys / 2, 2 * sizeOf(op.getValue(), 3)}, narrow);
 }
 
-static Tiles getTiles(OnlineKernel &kernel) {
-  return Tiles(kernel, countPairParts(
-                           getElementTypeOrSelf(kernel.op.getKey().getType())));
+static Tiles getTiles(OnlineKernel &kernel, bool isExact = false) {
+  Type type = getElementTypeOrSelf(kernel.op.getKey().getType());
+  return Tiles(kernel, countPairParts(type), isExact);
 }
 
 //===----------------------------------------------------------------------===//
@@ -68,12 +68,14 @@ static Tiles getTiles(OnlineKernel &kernel) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The product of the block's keys and of a group of queries.
+/// The product of the block's keys and of a group of queries. It is exact to
+/// f32, for a log-sum-exp, which is in f32, has its error.
 class GroupScores {
 public:
   /// `query` is the group's first query in the tile.
   GroupScores(OnlineKernel &kernel, Value column, Value query)
-      : kernel(kernel), tiles(getTiles(kernel)), column(column), query(query),
+      : kernel(kernel), tiles(getTiles(kernel, /*isExact=*/true)),
+        column(column), query(query),
         features(cast<MemRefType>(kernel.op.getKey().getType()).getDimSize(3)) {
   }
 

@@ -126,12 +126,15 @@ Value fovea::attn::emitLoadNumbers(KernelBuilder &b, Value operand,
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Returns the parts, of a left and a right operand, that are multiplied: the
-/// product of the lesser parts is too small to count.
-static SmallVector<std::pair<int64_t, int64_t>> getFactors(int64_t parts) {
-  if (parts == 1)
-    return {{0, 0}};
-  return {{0, 0}, {0, 1}, {1, 0}};
+/// Returns the parts, of a left and a right operand, that are multiplied.
+static SmallVector<std::pair<int64_t, int64_t>> getFactors(const Tiles &tiles) {
+  SmallVector<std::pair<int64_t, int64_t>> factors = {{0, 0}};
+  if (tiles.parts == 1)
+    return factors;
+  factors.append({{0, 1}, {1, 0}});
+  if (tiles.isExact)
+    factors.push_back({1, 1});
+  return factors;
 }
 
 void Tiles::multiply(const Product &product) const {
@@ -156,7 +159,7 @@ void Tiles::multiplyTiles(const Product &product) const {
             : amx::TileZeroOp::create(b, sumType));
 
   auto addStep = [&](Value depth, SmallVector<Value> sums) {
-    for (auto [leftPart, rightPart] : getFactors(parts)) {
+    for (auto [leftPart, rightPart] : getFactors(*this)) {
       // Operands on the right stay in tiles for all rows.
       SmallVector<Value> right(columns);
       for (int64_t row = 0; row < product.rows; ++row) {
@@ -219,7 +222,7 @@ void Tiles::multiplyVectors(const Product &product) const {
           b.loop(product.depth.first, product.depth.end, kDepth, sums,
                  [&](Value depth, ValueRange outer) {
                    SmallVector<Value> next(outer);
-                   for (auto [leftPart, rightPart] : getFactors(parts)) {
+                   for (auto [leftPart, rightPart] : getFactors(*this)) {
                      Place left = product.getLeft(row, depth, leftPart),
                            right = product.getRight(column, depth, rightPart);
                      next = b.loop(

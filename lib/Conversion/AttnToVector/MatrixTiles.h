@@ -51,9 +51,11 @@ struct Tiles {
   /// Few steps of products are written out: their addresses are constants.
   static constexpr int64_t kMaxSteps = 8;
 
-  /// `parts` is the number of parts of operands.
-  explicit Tiles(ScoreBlock &block, int64_t parts = 1)
-      : block(block), b(block.b), parts(parts), narrow(b.getBF16Type()),
+  /// `parts` is the number of parts of operands. Unless products are exact to
+  /// f32, that of the lesser parts, 2^-18 of the whole, is left out.
+  explicit Tiles(ScoreBlock &block, int64_t parts = 1, bool isExact = false)
+      : block(block), b(block.b), parts(parts), isExact(isExact),
+        narrow(b.getBF16Type()),
         words(mlir::VectorType::get({kSide}, b.getI32Type())),
         line(mlir::VectorType::get({kDepth}, narrow)) {}
 
@@ -154,6 +156,7 @@ struct Tiles {
   ScoreBlock &block;
   KernelBuilder &b;
   int64_t parts;
+  bool isExact;
   mlir::Type narrow;
   mlir::VectorType words, line;
 

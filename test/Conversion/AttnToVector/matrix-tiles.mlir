@@ -321,7 +321,8 @@ func.func @pack_parts_strided(%q: memref<1x1x?x64xf16, strided<[?, ?, ?, 2]>>, %
 // -----
 
 // Keys, values and weights get a second part as well; each product is three: of
-// both rounded operands, and of each with the other's rest.
+// both rounded operands, and of each with the other's rest. That of both rests is
+// among those of scores, which the log-sum-exp is as exact as.
 
 // CHECK-LABEL: func @parts
 // CHECK-SAME: %[[Q:.*]]: memref<1x1x32x64xbf16>, %[[K:.*]]: memref<1x1x64x32xf16>, %[[V:.*]]: memref<1x1x64x16xf16>
@@ -348,6 +349,9 @@ func.func @pack_parts_strided(%q: memref<1x1x?x64xf16, strided<[?, ?, ?, 2]>>, %
 // CHECK: amx.tile_load %[[KEYS]][%{{.*}}, %[[C32]]]
 // CHECK: amx.tile_load %[[Q]][%[[C0]], %[[C0]], %[[C0]], %[[C0]]]
 // CHECK-COUNT-4: amx.tile_mulf
+// CHECK: amx.tile_load %[[KEYS]][%{{.*}}, %[[C32]]]
+// CHECK: amx.tile_load %[[Q]][%[[C0]], %[[C0]], %[[C16]], %[[C0]]]
+// CHECK-COUNT-4: amx.tile_mulf
 // CHECK-NOT: amx.tile_mulf
 // CHECK-COUNT-16: vector.store {{.*}}, %[[WEIGHTS]]
 // CHECK: arith.addi %{{.*}}, %[[C64]]
@@ -358,6 +362,7 @@ func.func @pack_parts_strided(%q: memref<1x1x?x64xf16, strided<[?, ?, ?, 2]>>, %
 // CHECK: amx.tile_load %[[WEIGHTS]][%[[C0]], %[[C64]]]
 // CHECK: amx.tile_load %[[VALUES]][%[[C0]], %[[C0]]]
 // CHECK: amx.tile_load %[[WEIGHTS]][%[[C0]], %[[C32]]]
+// CHECK-NOT: amx.tile_load %[[VALUES]][%[[C32]], %[[C0]]]
 func.func @parts(%q: memref<1x1x32x64xbf16>, %k: memref<1x1x64x32xf16>,
     %v: memref<1x1x64x16xf16>, %acc: memref<1x1x32x16xf32>,
     %max: memref<1x1x32xf32>, %sum: memref<1x1x32xf32>, %rows: index) {
