@@ -361,8 +361,8 @@ func.func @pack_parts_strided(%q: memref<1x1x?x64xf16, strided<[?, ?, ?, 2]>>, %
 // CHECK: amx.tile_load %[[VALUES]][%[[C32]], %[[C0]]]
 // CHECK: amx.tile_load %[[WEIGHTS]][%[[C0]], %[[C64]]]
 // CHECK: amx.tile_load %[[VALUES]][%[[C0]], %[[C0]]]
-// CHECK: amx.tile_load %[[WEIGHTS]][%[[C0]], %[[C32]]]
 // CHECK-NOT: amx.tile_load %[[VALUES]][%[[C32]], %[[C0]]]
+// CHECK: amx.tile_load %[[WEIGHTS]][%[[C0]], %[[C32]]]
 func.func @parts(%q: memref<1x1x32x64xbf16>, %k: memref<1x1x64x32xf16>,
     %v: memref<1x1x64x16xf16>, %acc: memref<1x1x32x16xf32>,
     %max: memref<1x1x32xf32>, %sum: memref<1x1x32xf32>, %rows: index) {
