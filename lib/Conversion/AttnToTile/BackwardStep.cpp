@@ -219,15 +219,8 @@ Value BackwardEmitter::masked(Value scores) {
                           elements[0], lowest);
         });
   };
-  auto emit = [&]() -> Value {
-    std::optional<ScoreTile> whole = step.tile.getWhole(op.getMask());
-    if (!whole)
-      return map(step.tile);
-    return math.choose(
-        isShort, scoreType, [&] { return map(step.tile); },
-        [&] { return map(*whole); });
-  };
-  return math.choose(needed, scoreType, emit, [&] { return scores; });
+  return chooseMasked(math, step.tile, op.getMask(), scores, needed, isShort,
+                      map);
 }
 
 Value BackwardEmitter::probabilities(Value scores) {

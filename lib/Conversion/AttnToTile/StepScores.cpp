@@ -358,6 +358,21 @@ Value StepScores::modified(Value products) {
       });
 }
 
+Value fovea::chooseMasked(
+    FragmentMath &math, const ScoreTile &tile, Region &mask, Value scores,
+    OpFoldResult isNeeded, OpFoldResult isShort,
+    llvm::function_ref<Value(const ScoreTile &tile)> map) {
+  auto type = cast<FragmentType>(scores.getType());
+  auto emit = [&]() -> Value {
+    std::optional<ScoreTile> whole = tile.getWhole(mask);
+    if (!whole)
+      return map(tile);
+    return math.choose(
+        isShort, type, [&] { return map(tile); }, [&] { return map(*whole); });
+  };
+  return math.choose(isNeeded, type, emit, [&] { return scores; });
+}
+
 Value StepScores::masked(Value scores) {
   IndexMath index(builder, loc);
   OpFoldResult isShort = index.less(step.tile.keys, index.constant(sizes.keys));
@@ -385,14 +400,6 @@ Value StepScores::masked(Value scores) {
                                                      elements[0], lowest);
                     });
   };
-  auto emit = [&]() -> Value {
-    // Only the last tile needs clamps.
-    std::optional<ScoreTile> whole = step.tile.getWhole(op.getMask());
-    if (!whole)
-      return map(step.tile);
-    return math.choose(
-        isShort, sizes.getScores(), [&] { return map(step.tile); },
-        [&] { return map(*whole); });
-  };
-  return math.choose(isNeeded, sizes.getScores(), emit, [&] { return scores; });
+  return chooseMasked(math, step.tile, op.getMask(), scores, isNeeded, isShort,
+                      map);
 }

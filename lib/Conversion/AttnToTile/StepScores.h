@@ -93,6 +93,15 @@ struct KeyStep {
       loadCapture;
 };
 
+/// Returns `scores`, or where `isNeeded` what `map` emits to mask them by a
+/// tile: by `tile`, whose clamps only a tile that `isShort` of keys needs, or
+/// by the same without them.
+mlir::Value
+chooseMasked(FragmentMath &math, const ScoreTile &tile, mlir::Region &mask,
+             mlir::Value scores, mlir::OpFoldResult isNeeded,
+             mlir::OpFoldResult isShort,
+             llvm::function_ref<mlir::Value(const ScoreTile &tile)> map);
+
 /// Emits the scores of a step. A term in the key's position may be left out of
 /// them, for the exponent to add.
 class StepScores {
