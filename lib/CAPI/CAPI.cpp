@@ -565,6 +565,7 @@ fovea_status *fovea::launchOn(std::optional<int32_t> ordinal,
                       .str());
     buffer.data = results[index].data;
     buffer.bytes = *elements * getSize(type.type);
+    buffer.isGuess = ordinal.has_value();
   }
   llvm::SmallVector<int64_t, 32> shapes;
   if (llvm::Error error =

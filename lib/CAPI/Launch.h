@@ -18,7 +18,8 @@ namespace fovea {
 
 /// fovea_module_launch. A caller who knows which GPU the memory and the stream
 /// are of, as PyTorch does of its own, gives its number, and the driver is not
-/// asked.
+/// asked. Results of such a caller may have other sizes than it has memory for:
+/// then they are in new memory, which has an owner.
 fovea_status *launchOn(std::optional<int32_t> ordinal,
                        const fovea_module *module, size_t function,
                        llvm::ArrayRef<fovea_tensor> operands, void *stream,

@@ -61,6 +61,9 @@ using Kernel = void (*)(StableValue *stack, uint64_t numArguments,
   X(createEmpty, aoti_torch_empty_strided,                                     \
     (int64_t, const int64_t *, const int64_t *, int32_t, int32_t, int32_t,     \
      TensorHandle *))                                                          \
+  X(createView, aoti_torch__reinterpret_tensor,                                \
+    (TensorHandle, int64_t, const int64_t *, const int64_t *, int64_t,         \
+     TensorHandle *))                                                          \
   X(copy, aoti_torch_copy_, (TensorHandle, TensorHandle, int32_t))             \
   X(deleteTensor, aoti_torch_delete_tensor_object, (TensorHandle))             \
   X(createFromMemory, torch_from_blob,                                         \
@@ -173,6 +176,8 @@ struct fovea_torch_function {
   llvm::SmallVector<fovea_type, 8> operands;
   llvm::SmallVector<fovea_type, 2> results;
   /// The sizes of results by the sizes of operands, as launches found them.
+  /// They are a guess: integers and elements of operands may decide sizes as
+  /// well.
   std::mutex mutex;
   llvm::StringMap<llvm::SmallVector<fovea::torch::Sizes, 2>> known;
 };

@@ -163,7 +163,8 @@ bool Call::run(llvm::ArrayRef<Sizes> shapes, bool isSwapped, Results &results) {
                         : runOnHost(isSwapped, results);
 }
 
-/// Makes a tensor of a result whose memory the library allocated.
+/// Makes a tensor of a result whose memory the library allocated, or is that of
+/// `tensor`, which has other sizes.
 bool Call::adopt(const fovea_tensor &result, bool isSwapped, Tensor &tensor) {
   Sizes shape(result.shape, result.shape + result.rank);
   Sizes strides(result.strides, result.strides + result.rank);
@@ -172,17 +173,22 @@ bool Call::adopt(const fovea_tensor &result, bool isSwapped, Tensor &tensor) {
     std::swap(strides[1], strides[2]);
   }
   int32_t number = api.numbers[result.dtype];
+  Tensor adopted;
   if (llvm::is_contained(shape, 0)) {
     fovea_owner_release(result.owner);
-    tensor = createEmpty(shape, strides, number, getDeviceType(), device);
+    adopted = createEmpty(shape, strides, number, getDeviceType(), device);
+  } else if (!result.owner) {
+    api.createView(tensor.get(), result.rank, shape.data(), strides.data(),
+                   /*storage_offset=*/0, adopted.receive());
   } else if (api.createFromMemory(
                  result.data, result.rank, shape.data(), strides.data(),
                  /*storage_offset=*/0, number, getDeviceType(), device,
-                 tensor.receive(), api.strided, nullptr, 0,
+                 adopted.receive(), api.strided, nullptr, 0,
                  [](void *, void *owner) { fovea_owner_release(owner); },
                  result.owner)) {
     fovea_owner_release(result.owner);
   }
+  tensor = std::move(adopted);
   return tensor.get() || fail("cannot make a tensor of a result");
 }
 
@@ -234,29 +240,29 @@ bool Call::launch(llvm::ArrayRef<Sizes> shapes, bool isSwapped,
   }
   llvm::SmallVector<fovea_tensor, 2> raw(function.results.size());
   results.resize(raw.size());
-  bool isNew = known.size() != raw.size();
   // PyTorch's own memory, which its allocator reuses. Null for what has no
   // elements, too: the library writes nothing then.
-  for (size_t i = 0; i < raw.size() && !isNew; ++i)
+  for (size_t i = 0; i < known.size(); ++i)
     if (!allocate(raw[i], function.results[i], known[i], isSwapped && i == 0,
                   results[i]))
       return false;
   if (fovea_status *status = fovea::launchOn(
           device, function.module, function.number, operands, stream, raw))
     return fail(status);
-  if (!isNew)
+  llvm::SmallVector<Sizes, 2> found;
+  for (const fovea_tensor &result : raw)
+    found.emplace_back(result.shape, result.shape + result.rank);
+  if (found == known)
     return true;
   bool isWhole = true;
-  known.clear();
-  for (auto [index, result] : llvm::enumerate(raw)) {
-    isWhole &= adopt(result, isSwapped && index == 0, results[index]);
-    known.emplace_back(result.shape, result.shape + result.rank);
-  }
+  for (auto [index, result] : llvm::enumerate(raw))
+    if (known.empty() || found[index] != known[index])
+      isWhole &= adopt(result, isSwapped && index == 0, results[index]);
   std::lock_guard<std::mutex> lock(function.mutex);
   // As many as a cache that grows by a step at a time has in a while.
   if (function.known.size() >= 4096)
     function.known.clear();
-  function.known[key] = std::move(known);
+  function.known[key] = std::move(found);
   return isWhole;
 }
 

@@ -180,6 +180,8 @@ void *LaunchContext::getResult(int64_t index, int64_t bytes) {
     return nullptr;
   }
   ResultBuffer &result = results[index];
+  if (result.isGuess && result.bytes != bytes)
+    result = {};
   if (reinterpret_cast<uintptr_t>(result.data) % kResultAlignment) {
     fail(makeInvalid("result " + llvm::Twine(index) +
                      ": expected a buffer at a multiple of " +
@@ -200,7 +202,7 @@ void *LaunchContext::getResult(int64_t index, int64_t bytes) {
     fail(memory.takeError());
     return nullptr;
   }
-  result = {toPointer(*memory), bytes, /*allocated=*/true};
+  result = {toPointer(*memory), bytes, /*isGuess=*/false, /*allocated=*/true};
   return result.data;
 }
 

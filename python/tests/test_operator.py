@@ -357,6 +357,60 @@ def test_numbers_without_the_dispatcher():
         assert _native.attend(q, k, v, [], [wrong], text, False) is None
 
 
+def test_sizes_of_numbers_and_elements():
+    compute = compiled("""
+        #map = affine_map<(i, j) -> (i, j)>
+        func.func @add(%x: tensor<?x?xf32>, %n: tensor<?xi64>, %rows: index)
+            -> (tensor<?x?xf32>, tensor<?x?xf32>) {
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %rows_of_x = tensor.dim %x, %c0 : tensor<?x?xf32>
+          %columns_of_x = tensor.dim %x, %c1 : tensor<?x?xf32>
+          %number = tensor.extract %n[%c0] : tensor<?xi64>
+          %columns = arith.index_cast %number : i64 to index
+          %empty = tensor.empty(%rows, %columns) : tensor<?x?xf32>
+          %sum = linalg.generic {indexing_maps = [#map],
+              iterator_types = ["parallel", "parallel"]} outs(%empty : tensor<?x?xf32>) {
+          ^bb0(%unused: f32):
+            %i = linalg.index 0 : index
+            %j = linalg.index 1 : index
+            %place = arith.muli %i, %columns : index
+            %element = arith.addi %place, %j : index
+            %long = arith.index_cast %element : index to i64
+            %value = arith.sitofp %long : i64 to f32
+            linalg.yield %value : f32
+          } -> tensor<?x?xf32>
+          %room = tensor.empty(%rows_of_x, %columns_of_x) : tensor<?x?xf32>
+          %twice = linalg.generic {indexing_maps = [#map, #map],
+              iterator_types = ["parallel", "parallel"]}
+              ins(%x : tensor<?x?xf32>) outs(%room : tensor<?x?xf32>) {
+          ^bb0(%a: f32, %unused: f32):
+            %b = arith.addf %a, %a : f32
+            linalg.yield %b : f32
+          } -> tensor<?x?xf32>
+          return %sum, %twice : tensor<?x?xf32>, tensor<?x?xf32>
+        }""")
+    x = torch.randn(3, 5, device=DEVICE)
+
+    def call_often():
+        held = []
+        for rows, columns in ((4, 6), (6, 4), (3, 8), (4, 6), (40, 60), (0, 6), (6, 0),
+                              (1, 1), (5, 5), (5, 5)):
+            n = torch.tensor([columns], device=DEVICE)
+            results = compute(x, n, rows)
+            expected = torch.arange(rows * columns, device=DEVICE).view(rows, columns)
+            held.append((results, expected))
+        for (places, twice), expected in held:
+            assert torch.equal(places, expected.float())
+            assert torch.equal(twice, x + x)
+
+    call_often()
+    if DEVICE == "cuda":
+        before = torch.cuda.memory_allocated()
+        call_often()
+        assert torch.cuda.memory_allocated() == before
+
+
 @pytest.mark.parametrize("kind", [
     "gradient", "subclass", "sparse", "negated", "double", "meta", "batch", "rank",
     "heads", "array", "number", "none", "count"])

@@ -225,6 +225,24 @@ TEST_F(GpuLaunch, WritesResultsWhereTheCallerWants) {
   open().free(results[1].data);
 }
 
+TEST_F(GpuLaunch, ReplacesMemoryOfAnotherSizeThanGuessed) {
+  Buffer buffer = take(open().allocate(64));
+  for (int64_t bytes : {64, 32, 128, 0}) {
+    ResultBuffer results[] = {
+        {buffer.getData(), bytes == 64 ? 64 : 48, /*isGuess=*/true}};
+    void *data = nullptr;
+    EXPECT_EQ(run([&] { data = fovea_gpu_result(0, bytes); }, results),
+              "success");
+    EXPECT_EQ(results[0].data, data);
+    EXPECT_EQ(results[0].bytes, bytes);
+    EXPECT_EQ(results[0].allocated, bytes == 32 || bytes == 128);
+    EXPECT_EQ(data == buffer.getData(), bytes == 64);
+    EXPECT_EQ(data == nullptr, bytes == 0);
+    if (results[0].allocated)
+      open().free(data);
+  }
+}
+
 TEST_F(GpuLaunch, ChecksResults) {
   Buffer buffer = take(open().allocate(64));
   size_t before = getFakeCuda().liveBytes;

@@ -109,6 +109,9 @@ struct ResultBuffer {
   /// memory.
   void *data = nullptr;
   int64_t bytes = 0;
+  /// The size of `data` is that of an earlier call: new memory takes its place
+  /// if the result has another size.
+  bool isGuess = false;
   /// Set by the call: `data` is new memory for `Device::free`.
   bool allocated = false;
 };
