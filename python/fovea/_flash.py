@@ -10,7 +10,7 @@ import operator
 import torch
 from torch import Tensor
 
-from . import _append, _arrays, _attention, _flex, _operator
+from . import _append, _arrays, _attention, _flex, _native, _operator, _ragged
 from ._gather import GatherTracer
 from ._values import Number
 
@@ -150,7 +150,7 @@ def flash_attn_varlen_func(
     options = _Options(q, softmax_scale, causal, window_size, attention_chunk,
                        softcap, num_splits, pack_gqa, sm_margin, s_aux,
                        wants_lse)
-    first_key, end_key = options.find_keys(q.shape[0], cu_seqlens_q,
+    first_key, end_key = options.find_keys(q, cu_seqlens_q,
                                            cu_seqlens_k, seqused_q, seqused_k)
     masks = [lambda b, h, i, j: j >= first_key[i],
              lambda b, h, i, j: j < end_key[i]]
@@ -450,13 +450,11 @@ class _Options:
         return masks
 
     @torch.no_grad()
-    def find_keys(self, count, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k):
-        """Returns the first key that each of `count` packed queries sees, and
-        the one behind its last, as tensors of i32."""
+    def find_keys(self, queries, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k):
+        """Returns the first key that each packed query sees, and the one behind its
+        last, as tensors of i32."""
+        count = queries.shape[0]
         starts, ends = cu_seqlens_q[:-1], cu_seqlens_q[1:]
-        lengths = ends - starts if seqused_q is None else seqused_q
-        kv_lengths = (cu_seqlens_k[1:] - cu_seqlens_k[:-1]
-                      if seqused_k is None else seqused_k)
         if not starts.shape[0]:
             return torch.zeros(2, count, dtype=torch.int32,
                                device=cu_seqlens_q.device)
@@ -470,6 +468,12 @@ class _Options:
             end = torch.minimum(end, position + self.right + 1)
         if self.left >= 0:
             first = torch.maximum(first, position - self.left)
+        if not torch.compiler.is_dynamo_compiling() and not _native.is_watched():
+            return _ragged.find_keys(queries, cu_seqlens_q, cu_seqlens_k, seqused_q,
+                                     seqused_k, self.left, self.right, self.chunk)
+        lengths = ends - starts if seqused_q is None else seqused_q
+        kv_lengths = (cu_seqlens_k[1:] - cu_seqlens_k[:-1]
+                      if seqused_k is None else seqused_k)
         if self.chunk:
             chunk = position - position % self.chunk
             first = torch.maximum(first, chunk)

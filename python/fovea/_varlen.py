@@ -89,7 +89,7 @@ def _backward(grad_out, query, key, value, out, logsumexp, cum_seq_q, cum_seq_k,
               window_size_left=None, window_size_right=None):
     options = _flash._Options(query, scale, is_causal, (
         window_size_left, window_size_right), 0, 0.0, 1, None, 0, None, True)
-    first, end = options.find_keys(query.shape[0], cum_seq_q, cum_seq_k, None, None)
+    first, end = options.find_keys(query, cum_seq_q, cum_seq_k, None, None)
     operands = [x.transpose(0, 1)[None] for x in (query, key, value)]
     lse = logsumexp.double()[None]
     gradients = _operator.run_backward(

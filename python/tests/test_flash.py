@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", "2.11")
 
 import fovea
-from fovea import _append, _operator
+from fovea import _append, _flash, _native, _operator
 from mods import DEVICE
 
 NAN = float("nan")
@@ -174,6 +174,43 @@ def test_varlen(lengths, kv_lengths, options):
         exact, exact_lse = attend(*part)
         check(found[at:at + one], exact, attend(*part, torch.bfloat16)[0])
         check_lse(lse[:, at:at + one], exact_lse)
+
+
+def test_varlen_keys_of_a_graph(monkeypatch):
+    """The keys that queries see, found by a graph, are those that PyTorch's operators
+    find where a call is traced."""
+    rng = random.Random(0)
+    watched = _native.is_watched
+    seen = 0
+
+    def starts(total, batch):
+        cuts = [rng.randint(0, total) for _ in range(batch)]
+        dtype = rng.choice([torch.int32, torch.int64])
+        return torch.tensor(sorted([*cuts, total]), dtype=dtype, device=DEVICE)
+
+    def used(starts):
+        if rng.random() < 0.5:
+            return None
+        counts = [rng.randint(0, int(x)) for x in starts.diff()]
+        return torch.tensor(counts, dtype=torch.int32, device=DEVICE)
+
+    for _ in range(60):
+        batch = rng.choice([1, 2, 3, 16, 17])
+        queries, keys = starts(rng.randint(0, 200), batch), starts(300, batch)
+        left, right, chunk = rng.choice(
+            [(-1, -1, 0), (-1, 0, 0), (5, 0, 0), (7, 3, 0), (-1, 0, 16), (4, -1, 8)])
+        count = int(queries[-1]) + rng.choice([0, 4])
+        q = torch.zeros(count, 2, 8, device=DEVICE)
+        options = _flash._Options(q, None, False, (left, right), chunk, 0.0, 1, None, 0,
+                                  None, False)
+        arguments = (q, queries, keys, used(queries), used(keys))
+        found = options.find_keys(*arguments)
+        monkeypatch.setattr(_native, "is_watched", lambda: True)
+        for x, y in zip(found, options.find_keys(*arguments), strict=True):
+            assert x.dtype == y.dtype and torch.equal(x, y)
+        monkeypatch.setattr(_native, "is_watched", watched)
+        seen += int((found[1] > 0).sum())
+    assert seen > 1000
 
 
 def test_varlen_gradients():
