@@ -48,6 +48,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   manager.addPass(attn::createAttnTile(tiling));
   manager.addPass(attn::createAttnListTiles(
       attn::AttnListTilesOptions{options.deterministic}));
+  manager.addPass(attn::createAttnOrderTiles());
   // A program of a thread block asks for the sizes of operands only, not for
   // those of tiles that loops carry.
   manager.addPass(createSCFForLoopCanonicalizationPass());

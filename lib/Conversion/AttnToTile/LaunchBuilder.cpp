@@ -326,9 +326,13 @@ void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
     ids[outer] = rest;
   }
   for (auto [dim, id] : llvm::enumerate(ids)) {
-    mapping.map(
-        forall.getInductionVar(dim),
-        inside.materialize(inside.add(lower[dim], inside.mul(id, step[dim]))));
+    OpFoldResult offset = inside.mul(id, step[dim]);
+    // What is divided by the step again is then known to be the block's number.
+    if (auto value = dyn_cast<Value>(offset))
+      if (auto product = value.getDefiningOp<arith::MulIOp>())
+        product.setOverflowFlags(arith::IntegerOverflowFlags::nsw);
+    mapping.map(forall.getInductionVar(dim),
+                inside.materialize(inside.add(lower[dim], offset)));
   }
 }
 

@@ -246,6 +246,85 @@ func.func @passed_by_first(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: m
   return
 }
 
+// The next item's end is read from a table that the launch does not write.
+// CHECK-LABEL: func.func @table(
+// CHECK:       tile.role "compute"
+// CHECK:         scf.for {{.*}} iter_args(
+// CHECK:           %[[STEPS:.*]]:4 = scf.if
+// CHECK:           memref.load
+// CHECK:           tile.mma_async wgmma {{.*}} into
+// CHECK:           tile.mma_async wgmma {{.*}} transpose_b
+// CHECK:           tile.wait_mma %{{.*}} pending 1
+// CHECK:           tile.store
+func.func @table(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %ends: memref<?x64xf32>, %out: memref<?x64xf32>, %tiles: index) {
+  tile.launch grid(%tiles) persistent linear warps 4 stages 2
+      ins(%q, %k, %ends : memref<?x64xbf16>, memref<?x64xbf16>, memref<?x64xf32>)
+      outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %E: !o, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c64 : index
+    %number = memref.load %E[%i, %c0] : !o
+    %integer = arith.fptosi %number : f32 to i64
+    %keys = arith.index_cast %integer : i64 to index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    %end = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %vt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %x = tile.mma %qt, %kt transpose_b : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16> -> !s
+      %p = tile.map ins(%x : !s) {
+      ^bb0(%a: f32, %m: index, %n: index):
+        %t = arith.truncf %a : f32 to bf16
+        tile.yield %t : bf16
+      } -> !tile.fragment<64x64xbf16>
+      %acc1 = tile.mma %p, %vt into %acc : !tile.fragment<64x64xbf16>, !tile.shared<64x64xbf16>, !s -> !s
+      scf.yield %acc1 : !s
+    }
+    tile.store %end, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// What the launch writes may change in between.
+// CHECK-LABEL: func.func @written(
+// CHECK:       tile.role "compute"
+// CHECK:         tile.mma_async wgmma {{.*}} into
+// CHECK:         tile.mma_async wgmma {{.*}} into
+// CHECK-NOT:     transpose_b
+// CHECK:         tile.store
+func.func @written(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %ends: memref<?x64xf32>, %out: memref<?x64xf32>, %tiles: index) {
+  tile.launch grid(%tiles) persistent linear warps 4 stages 2
+      ins(%q, %k, %ends : memref<?x64xbf16>, memref<?x64xbf16>, memref<?x64xf32>)
+      outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %E: !o, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c64 : index
+    %number = memref.load %O[%i, %c0] : !o
+    %integer = arith.fptosi %number : f32 to i64
+    %keys = arith.index_cast %integer : i64 to index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    %end = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %vt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %x = tile.mma %qt, %kt transpose_b : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16> -> !s
+      %p = tile.map ins(%x : !s) {
+      ^bb0(%a: f32, %m: index, %n: index):
+        %t = arith.truncf %a : f32 to bf16
+        tile.yield %t : bf16
+      } -> !tile.fragment<64x64xbf16>
+      %acc1 = tile.mma %p, %vt into %acc : !tile.fragment<64x64xbf16>, !tile.shared<64x64xbf16>, !s -> !s
+      scf.yield %acc1 : !s
+    }
+    tile.store %end, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
 // A block with one item, items of a single product, and items whose last product
 // reads the tile that the first one reads: its slot is not free before.
 // CHECK-LABEL: func.func @one(

@@ -13,7 +13,8 @@
 
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
-#include "fovea/Analysis/IndexMath.h"
+#include "ItemSlice.h"
+
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
 
@@ -49,12 +50,13 @@ public:
 
 private:
   TestedLoop(scf::ForOp loop, scf::IfOp branch, scf::ForallOp forall)
-      : loop(loop), branch(branch), forall(forall) {}
+      : loop(loop), branch(branch), forall(forall), slice(forall) {}
 
-  bool collect(Value value);
+  bool collect(Value value) {
+    return slice.collect(value, loop.getInductionVar());
+  }
   bool collectTests();
   bool findLength();
-  bool areRepeated();
   SmallVector<Value> getItem(RewriterBase &rewriter);
   void createLists(RewriterBase &rewriter);
   void emitEntry(OpBuilder &builder, Location loc, ValueRange arguments);
@@ -68,10 +70,8 @@ private:
   scf::ForOp loop;
   scf::IfOp branch;
   scf::ForallOp forall;
-  /// What the bounds and the tests are computed by, each op after those that it
-  /// needs, and the dimensions of the parallel loop that they depend on.
-  SetVector<Operation *> slice;
-  SetVector<int64_t> dims;
+  /// What the bounds and the tests are computed by.
+  ItemSlice slice;
   /// Booleans that an accepted tile uses, which need not be computed again.
   SmallVector<Value> flags;
   /// The dimension of a tensor that the loop steps through.
@@ -84,30 +84,6 @@ private:
   OpFoldResult room;
 };
 } // namespace
-
-/// Adds the ops within the parallel loop that `value` is computed by. Returns
-/// false if some cannot be computed before it.
-bool TestedLoop::collect(Value value) {
-  if (!forall.getRegion().isAncestor(value.getParentRegion()) ||
-      value == loop.getInductionVar())
-    return true;
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    bool isIndex = argument.getOwner() == forall.getBody() &&
-                   argument.getArgNumber() < forall.getRank();
-    if (isIndex)
-      dims.insert(argument.getArgNumber());
-    return isIndex;
-  }
-  Operation *op = value.getDefiningOp();
-  if (slice.contains(op))
-    return true;
-  if (op->getNumRegions() != 0 || !isPure(op) ||
-      !llvm::all_of(op->getOperands(),
-                    [&](Value operand) { return collect(operand); }))
-    return false;
-  slice.insert(op);
-  return true;
-}
 
 /// Returns true if `value` depends on an element of a tensor that is read for
 /// each tile.
@@ -174,32 +150,6 @@ bool TestedLoop::findLength() {
   return static_cast<bool>(tensor);
 }
 
-/// Returns the outermost of the loops that repeat a parallel loop, or itself.
-static Operation *getRepeated(scf::ForallOp forall) {
-  Operation *root = forall;
-  while (isa<scf::ForOp>(root->getParentOp()))
-    root = root->getParentOp();
-  return root;
-}
-
-/// Returns true if the tests are the same whenever the parallel loop is
-/// repeated.
-bool TestedLoop::areRepeated() {
-  Region &root = getRepeated(forall)->getRegion(0);
-  SmallVector<Value> needed{tensor, loop.getLowerBound(), loop.getUpperBound(),
-                            loop.getStep()};
-  for (ValueRange bounds :
-       {forall.getDynamicLowerBound(), forall.getDynamicUpperBound(),
-        forall.getDynamicStep()})
-    llvm::append_range(needed, bounds);
-  for (Operation *op : slice)
-    llvm::append_range(needed, op->getOperands());
-  return llvm::all_of(needed, [&](Value value) {
-    Region *region = value.getParentRegion();
-    return forall.getRegion().isAncestor(region) || !root.isAncestor(region);
-  });
-}
-
 std::optional<TestedLoop> TestedLoop::get(scf::ForOp loop) {
   auto forall = loop->getParentOfType<scf::ForallOp>();
   if (!forall)
@@ -229,7 +179,8 @@ std::optional<TestedLoop> TestedLoop::get(scf::ForOp loop) {
     LDBG() << "loop at " << loop.getLoc() << ": no bound on its tiles is known";
     return std::nullopt;
   }
-  if (!tested.areRepeated()) {
+  if (!tested.slice.areRepeated({tested.tensor, loop.getLowerBound(),
+                                 loop.getUpperBound(), loop.getStep()})) {
     LDBG() << "loop at " << loop.getLoc()
            << ": its tests differ between repetitions of the parallel loop";
     return std::nullopt;
@@ -248,14 +199,9 @@ void TestedLoop::emitEntry(OpBuilder &builder, Location loc,
   ValueRange outs = arguments.take_back(2);
   IndexMath math(builder, loc);
   IRMapping mapping;
-  for (auto [index, dim] : llvm::zip(item, dims))
-    mapping.map(
-        forall.getInductionVar(dim),
-        math.materialize(math.add(
-            forall.getMixedLowerBound()[dim],
-            math.mul(index, OpFoldResult(forall.getMixedStep()[dim])))));
+  slice.mapItem(math, item.take_front(slice.getDims().size()), mapping);
   SmallVector<Operation *> ofTile;
-  for (Operation *op : slice)
+  for (Operation *op : slice.getOps())
     if (loop->isAncestor(op->getParentOp()))
       ofTile.push_back(op);
     else
@@ -344,13 +290,9 @@ void TestedLoop::emitEntry(OpBuilder &builder, Location loc,
 /// that repeat it.
 void TestedLoop::createLists(RewriterBase &rewriter) {
   Location loc = loop.getLoc();
-  rewriter.setInsertionPoint(getRepeated(forall));
+  rewriter.setInsertionPoint(slice.getRoot());
   IndexMath math(rewriter, loc);
-  SmallVector<OpFoldResult> shape;
-  for (int64_t dim : dims)
-    shape.push_back(math.ceilDiv(math.sub(forall.getMixedUpperBound()[dim],
-                                          forall.getMixedLowerBound()[dim]),
-                                 forall.getMixedStep()[dim]));
+  SmallVector<OpFoldResult> shape = slice.getShape(math);
   if (shape.empty())
     shape.push_back(math.constant(1));
   // Without a tile the number of accepted ones is read nevertheless.
@@ -373,11 +315,7 @@ void TestedLoop::createLists(RewriterBase &rewriter) {
 /// Returns the numbers of an item of the parallel loop in the lists.
 SmallVector<Value> TestedLoop::getItem(RewriterBase &rewriter) {
   IndexMath math(rewriter, loop.getLoc());
-  SmallVector<Value> item;
-  for (int64_t dim : dims)
-    item.push_back(math.materialize(math.truncDiv(
-        math.sub(forall.getInductionVar(dim), forall.getMixedLowerBound()[dim]),
-        forall.getMixedStep()[dim])));
+  SmallVector<Value> item = slice.getNumber(math);
   if (item.empty())
     item.push_back(math.materialize(math.constant(0)));
   return item;
@@ -432,11 +370,13 @@ void TestedLoop::rewrite(RewriterBase &rewriter) {
           results.push_back(mapping.lookupOrDefault(result));
         scf::YieldOp::create(builder, loc, results);
       });
-  slice.remove_if(
-      [&](Operation *op) { return loop->isAncestor(op->getParentOp()); });
+  SmallVector<Operation *> around;
+  for (Operation *op : slice.getOps())
+    if (!loop->isAncestor(op->getParentOp()))
+      around.push_back(op);
   rewriter.replaceOp(loop, listed);
   // What only the tests needed.
-  for (Operation *op : llvm::reverse(slice.getArrayRef()))
+  for (Operation *op : llvm::reverse(around))
     if (isOpTriviallyDead(op))
       rewriter.eraseOp(op);
 }

@@ -8,6 +8,7 @@
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
 #include "Schedule.h"
+#include "UnwrittenMemory.h"
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Support/DebugLog.h"
@@ -157,6 +158,19 @@ static WaitMmaOp getWait(MmaAsyncOp product) {
   return wait && wait->getBlock() == product->getBlock() ? wait : WaitMmaOp();
 }
 
+/// Returns true if `op` gives the same wherever it stands in its role: it has
+/// no effects, or reads tables that nothing writes meanwhile.
+static bool isFixed(Operation *op) {
+  if (isMemoryEffectFree(op))
+    return true;
+  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
+      getEffectsRecursively(op);
+  return effects && llvm::all_of(*effects, [](auto &effect) {
+           return isa<MemoryEffects::Read>(effect.getEffect()) &&
+                  isUnwritten(effect.getValue());
+         });
+}
+
 std::optional<StringRef> ItemLoop::analyzeGuard() {
   for (auto branch : items.getBody()->getOps<scf::IfOp>()) {
     bool hasProducts =
@@ -217,7 +231,7 @@ std::optional<StringRef> ItemLoop::analyzeStart() {
       llvm::append_range(needed, getUsedValues(loop));
     }
   for (Operation *op : head) {
-    if (!isa<WaitOp, MmaAsyncOp, WaitMmaOp>(op) && !isMemoryEffectFree(op))
+    if (!isa<WaitOp, MmaAsyncOp, WaitMmaOp>(op) && !isFixed(op))
       return "needs more than tiles for its first product";
     llvm::append_range(needed, getUsedValues(op));
   }
@@ -229,14 +243,14 @@ std::optional<StringRef> ItemLoop::analyzeStart() {
     if (!llvm::is_contained(head, &op) && op.isBeforeInBlock(steps))
       middle.push_back(&op);
   for (Operation *op : middle)
-    if (!isMemoryEffectFree(op))
+    if (!isFixed(op))
       return "does more than arithmetic between its first product and its "
              "steps";
 
   for (Operation *op : getSlice(needed, items.getBody())) {
     if (isa<WaitOp, ShiftRowsOp>(op))
       waits.push_back(op);
-    else if (isMemoryEffectFree(op) && op != guard)
+    else if (isFixed(op) && op != guard)
       numbers.push_back(op);
     else
       return "needs more than numbers and tiles for its first product";
@@ -392,7 +406,7 @@ std::optional<StringRef> ItemLoop::analyzeEnd() {
       meetings.push_back(meeting);
     }
   for (Operation *op : others)
-    if (!isMemoryEffectFree(op))
+    if (!isFixed(op))
       return "begins with more than numbers and tiles";
   for (Value yielded : items.getYieldedValues())
     if (llvm::is_contained(late, yielded.getDefiningOp()) ||

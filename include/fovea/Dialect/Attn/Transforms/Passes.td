@@ -435,6 +435,33 @@ def AttnListTiles : Pass<"attn-list-tiles"> {
   ];
 }
 
+def AttnOrderTiles : Pass<"attn-order-tiles"> {
+  let summary = "Hands out tiles from the one with the most keys, by tensors";
+  let description = [{
+    The pass is for GPUs and runs after `attn-list-tiles`. Persistent blocks take
+    the tiles of queries from the longest to the shortest, there and back, so that
+    all have as much to do. Under a causal mask the last tile is the longest.
+    Where tensors decide how many tiles of keys a tile of queries sees, as the ids
+    of documents or where the sequences of a ragged batch begin, blocks might get
+    long tiles only. So an `scf.forall` in front counts the steps of each tile, a
+    second one sorts the tiles by them, and the parallel loop takes its tile from
+    that table. Pairs of steps are counted, so that tiles side by side, which read
+    the same keys, often stay neighbours.
+
+    It takes attention whose schedule has `order = longest_first` and `blocks =
+    persistent`, and the bounds of whose first loop over keys read tensors at the
+    tile. It stays as it is if these bounds need what the parallel loop computes,
+    or differ between its repetitions.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numOrdered", "num-ordered", "Number of loops over sorted tiles">
+  ];
+}
+
 def AttnPackQueries : Pass<"attn-pack-queries"> {
   let summary = "Packs tiles of queries for a vector unit";
   let description = [{

@@ -1,0 +1,21 @@
+//===- UnwrittenMemory.h - Memory that a launch only reads ------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_DIALECT_TILE_TRANSFORMS_UNWRITTENMEMORY_H
+#define FOVEA_LIB_DIALECT_TILE_TRANSFORMS_UNWRITTENMEMORY_H
+
+#include "mlir/IR/Value.h"
+
+namespace fovea::tile {
+
+/// Returns true if `memory` is an operand of a launch, no op of which writes
+/// it: what is read there is the same at all times.
+bool isUnwritten(mlir::Value memory);
+
+} // namespace fovea::tile
+
+#endif // FOVEA_LIB_DIALECT_TILE_TRANSFORMS_UNWRITTENMEMORY_H

@@ -1,0 +1,119 @@
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile --attn-list-tiles --attn-order-tiles --canonicalize --cse --split-input-file --mlir-print-local-scope | FileCheck %s
+
+// The tiles of each batch, which the bounds of keys depend on, are sorted by pairs of
+// their steps, for all heads: one comes behind those with more, and behind earlier ones
+// with as many.
+// CHECK-LABEL: func @sequences
+// CHECK:       %[[TILES:.*]] = arith.ceildivsi %{{.*}}, %c64
+// CHECK:       %[[STEPS:.*]] = scf.forall (%[[B:.*]], %[[T:.*]]) in (2, %[[TILES]]) shared_outs(%[[OUT:.*]] = %{{.*}}) -> (tensor<2x?xi32>) {
+// CHECK:         %[[END:.*]] = tensor.extract %{{.*}}#1[%[[B]], %{{.*}}] : tensor<2x?xindex>
+// CHECK:         %[[KEYS:.*]] = arith.minsi %[[END]], %{{.*}}
+// CHECK:         %[[SOME:.*]] = arith.maxsi %[[KEYS]], %c0
+// CHECK:         %[[COUNT:.*]] = arith.ceildivsi %[[SOME]], %c64
+// CHECK:         %[[COUNT32:.*]] = arith.index_castui %[[COUNT]] : index to i32
+// CHECK:         %[[COUNTED:.*]] = tensor.insert %[[COUNT32]]
+// CHECK:         tensor.parallel_insert_slice %[[COUNTED]] into %[[OUT]][%[[B]], %[[T]]]
+// CHECK:       %[[ORDER:.*]] = scf.forall (%[[B:.*]], %[[T:.*]]) in (2, %[[TILES]]) shared_outs(%[[OUT:.*]] = %{{.*}}) -> (tensor<2x?xi32>) {
+// CHECK:         tensor.extract %[[STEPS]][%[[B]], %[[T]]]
+// CHECK:         %[[RANK:.*]] = scf.for %[[O:.*]] = %c0 to %[[TILES]] step %c1 iter_args(%[[SUM:.*]] = %c0)
+// CHECK:           tensor.extract %[[STEPS]][%[[B]], %[[O]]]
+// CHECK:           %[[MORE:.*]] = arith.cmpi slt
+// CHECK:           %[[SAME:.*]] = arith.cmpi eq
+// CHECK:           %[[FIRST:.*]] = arith.cmpi slt, %[[O]], %[[T]]
+// CHECK:           %[[BOTH:.*]] = arith.andi %[[SAME]], %[[FIRST]]
+// CHECK:           arith.ori %[[MORE]], %[[BOTH]]
+// CHECK:         %[[TILE:.*]] = arith.index_castui %[[T]] : index to i32
+// CHECK:         %[[SORTED:.*]] = tensor.insert %[[TILE]]
+// CHECK:         tensor.parallel_insert_slice %[[SORTED]] into %[[OUT]][%[[B]], %[[RANK]]]
+// CHECK:       scf.forall (%[[B:.*]], %{{.*}}, %[[I:.*]]) = (0, 0, 0)
+// CHECK-NEXT:    %[[PLACE:.*]] = arith.divsi %[[I]], %c64
+// CHECK-NEXT:    %[[OWN32:.*]] = tensor.extract %[[ORDER]][%[[B]], %[[PLACE]]]
+// CHECK-NEXT:    %[[OWN:.*]] = arith.index_castui %[[OWN32]]
+// CHECK-NEXT:    %[[ROW:.*]] = arith.muli %[[OWN]], %c64
+// CHECK-NOT:     %[[I]]
+// CHECK:         return
+func.func @sequences(%q: tensor<2x4x?x16xf16>, %end: tensor<2x?xi32>) -> tensor<2x4x?x16xf16> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %e = tensor.extract %end[%b, %i] : tensor<2x?xi32>
+      %n = arith.index_cast %e : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = persistent>}
+    : tensor<2x4x?x16xf16>, tensor<2x4x?x16xf16>, tensor<2x4x?x16xf16> -> tensor<2x4x?x16xf16>
+  return %o : tensor<2x4x?x16xf16>
+}
+
+// -----
+
+// Of tiles in lists, their number.
+// CHECK-LABEL: func @documents
+// CHECK:       %[[LISTS:.*]]:2 = scf.forall (%{{.*}}, %{{.*}}) in (16, 32)
+// CHECK:       %[[STEPS:.*]] = scf.forall (%{{.*}}) in (16)
+// CHECK:         %[[N32:.*]] = tensor.extract %[[LISTS]]#1[%{{.*}}, %c31]
+// CHECK:         %[[N:.*]] = arith.index_castui %[[N32]]
+// CHECK:         %[[COUNT:.*]] = arith.maxsi %[[N]], %c0
+// CHECK:       %[[ORDER:.*]] = scf.forall (%{{.*}}) in (16)
+// CHECK:       scf.forall (%{{.*}}, %[[I:.*]]) = (0, 0)
+// CHECK-NEXT:    %[[PLACE:.*]] = arith.divsi %[[I]], %c64
+// CHECK-NEXT:    tensor.extract %[[ORDER]][%[[PLACE]]]
+func.func @documents(%q: tensor<1x4x1024x16xf16>, %ids: tensor<1024xi32>) -> tensor<1x4x1024x16xf16> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %p = tensor.extract %ids[%i] : tensor<1024xi32>
+      %r = tensor.extract %ids[%j] : tensor<1024xi32>
+      %keep = arith.cmpi eq, %p, %r : i32
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = persistent>}
+    : tensor<1x4x1024x16xf16>, tensor<1x4x1024x16xf16>, tensor<1x4x1024x16xf16> -> tensor<1x4x1024x16xf16>
+  return %o : tensor<1x4x1024x16xf16>
+}
+
+// -----
+
+// No tensor decides where a causal mask ends, nor one of lengths of batches which
+// tiles are long.
+// CHECK-LABEL: func @known
+// CHECK-COUNT-2: scf.forall (
+// CHECK-NOT:     scf.forall (
+func.func @known(%q: tensor<2x4x1024x16xf16>, %lengths: tensor<2xi32>) -> (tensor<2x4x1024x16xf16>, tensor<2x4x1024x16xf16>) {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %keep = arith.cmpi sge, %i, %j : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = persistent>}
+    : tensor<2x4x1024x16xf16>, tensor<2x4x1024x16xf16>, tensor<2x4x1024x16xf16> -> tensor<2x4x1024x16xf16>
+  %p = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %e = tensor.extract %lengths[%b] : tensor<2xi32>
+      %n = arith.index_cast %e : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = persistent>}
+    : tensor<2x4x1024x16xf16>, tensor<2x4x1024x16xf16>, tensor<2x4x1024x16xf16> -> tensor<2x4x1024x16xf16>
+  return %o, %p : tensor<2x4x1024x16xf16>, tensor<2x4x1024x16xf16>
+}
+
+// -----
+
+// Blocks that are no persistent ones get a tile when they are free. One loop is that
+// of the table of extremes.
+// CHECK-LABEL: func @tiles
+// CHECK-COUNT-2: scf.forall (
+// CHECK-NOT:     scf.forall (
+func.func @tiles(%q: tensor<1x4x1024x16xf16>, %end: tensor<1024xi32>) -> tensor<1x4x1024x16xf16> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %e = tensor.extract %end[%i] : tensor<1024xi32>
+      %n = arith.index_cast %e : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2>}
+    : tensor<1x4x1024x16xf16>, tensor<1x4x1024x16xf16>, tensor<1x4x1024x16xf16> -> tensor<1x4x1024x16xf16>
+  return %o : tensor<1x4x1024x16xf16>
+}
