@@ -63,6 +63,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   addCleanup(manager);
   manager.addPass(tile::createTileSplitProducts());
   manager.addPass(tile::createTileFormBoxes());
+  manager.addPass(tile::createTileHoistRows());
   if (options.deterministic)
     manager.addPass(tile::createTileOrderAdds());
   manager.addPass(tile::createTileShareItems());

@@ -243,6 +243,30 @@ def TileMultibuffer : Pass<"tile-multibuffer"> {
   ];
 }
 
+def TileHoistRows : Pass<"tile-hoist-rows"> {
+  let summary = "Reads what a row has in front of the loop over its tiles";
+  let description = [{
+    A map over a tile, in a loop over tiles, that reads an element whose address
+    depends on the row only, as a mask does that reads where a query's sequence
+    begins, gets that element of each row as an operand. A map over the rows in
+    front of the loop reads it, if the loop has a step and the memory an element, at
+    the address's nearest one in bounds: the loop may skip the read of a row that it
+    does not have. So a step that applies the mask does not wait for memory.
+
+    The memory must be an operand of the launch that no op of the launch writes, the
+    element an integer or float of at most 32 bits, and the read one that the map
+    makes for each element. A loop with more than two such reads stays as it is: each
+    takes registers in all steps.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numHoisted", "num-hoisted", "Number of reads of rows">
+  ];
+}
+
 def TileOverlapItems : Pass<"tile-overlap-items"> {
   let summary = "Runs the first product of an item beside the last one before";
   let description = [{

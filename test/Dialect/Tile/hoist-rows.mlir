@@ -1,0 +1,149 @@
+// RUN: fovea-opt %s --tile-hoist-rows --cse | FileCheck %s
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!o = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!n = memref<?xi32, strided<[1], offset: ?>>
+!w = memref<?xi64, strided<[1], offset: ?>>
+!t = !tile.shared<64x64xbf16>
+!s = !tile.fragment<64x64xf32>
+
+// What each row has is read once, in front of the loop, if this has a step; what each
+// column has stays. A row that the loop would not read may be behind the last element,
+// of which there may be none.
+// CHECK-LABEL: func.func @row(
+// CHECK:         ^bb0(%{{[^:]*}}: index, %{{[^:]*}}: memref<?x64xbf16, {{[^>]*>>}}, %[[FIRST:[^:]*]]: memref<?xi32
+// CHECK:         %[[STEPS:.*]] = arith.cmpi slt, %[[BEGIN:.*]], %[[END:.*]] : index
+// CHECK:         %[[SIZE:.*]] = memref.dim %[[FIRST]], %c0
+// CHECK-NEXT:    %[[LAST:.*]] = arith.subi %[[SIZE]], %c1 : index
+// CHECK-NEXT:    %[[ROOM:.*]] = arith.cmpi sgt, %[[SIZE]], %c0 : index
+// CHECK-NEXT:    %[[ANY:.*]] = arith.andi %[[STEPS]], %[[ROOM]] : i1
+// CHECK-NEXT:    %[[ROWS:.*]] = tile.map {
+// CHECK-NEXT:    ^bb0(%[[R:.*]]: index):
+// CHECK-NEXT:      %[[ROW:.*]] = arith.addi %{{.*}}, %[[R]] : index
+// CHECK-NEXT:      %[[LEAST:.*]] = arith.maxsi %[[ROW]], %c0 : index
+// CHECK-NEXT:      %[[AT:.*]] = arith.minsi %[[LEAST]], %[[LAST]] : index
+// CHECK-NEXT:      %[[X:.*]] = scf.if %[[ANY]] -> (i32) {
+// CHECK-NEXT:        %[[READ:.*]] = memref.load %[[FIRST]][%[[AT]]]
+// CHECK-NEXT:        scf.yield %[[READ]] : i32
+// CHECK-NEXT:      } else {
+// CHECK:             scf.yield %c0_i32 : i32
+// CHECK:           tile.yield %[[X]] : i32
+// CHECK-NEXT:    } -> !tile.fragment<64xi32>
+// CHECK:         scf.for %[[J:[^ ]*]] = %[[BEGIN]] to %[[END]]
+// CHECK:           tile.map ins(%{{.*}} : !tile.fragment<64x64xf32>) rows(%[[ROWS]] : !tile.fragment<64xi32>) {
+// CHECK-NEXT:      ^bb0(%{{.*}}: f32, %[[OWN:[^:]*]]: i32, %{{.*}}: index, %{{.*}}: index):
+// CHECK:             %[[COLUMN:.*]] = memref.load %[[FIRST]]
+// CHECK-NOT:         memref.load
+// CHECK:             arith.cmpi eq, %[[OWN]], %[[COLUMN]] : i32
+func.func @row(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %begin: index, %end: index) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %first : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c64 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !t
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %begin to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %Q[%j, %c0] dims [0, 1] : !g -> !t
+      %x = tile.mma %qt, %kt into %acc transpose_b : !t, !t, !s -> !s
+      %m = tile.map ins(%x : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %row = arith.addi %i, %r : index
+        %column = arith.addi %j, %c : index
+        %own = memref.load %F[%row] : !n
+        %other = memref.load %F[%column] : !n
+        %same = arith.cmpi eq, %own, %other : i32
+        %y = arith.select %same, %a, %zero : f32
+        tile.yield %y : f32
+      } -> !s
+      scf.yield %m : !s
+    }
+    tile.store %sum, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// Numbers of 64 bits, one that is the same for all rows, one that the launch may
+// write, and one that is read under a condition.
+// CHECK-LABEL: func.func @kept(
+// CHECK-NOT:     tile.map {
+// CHECK-NOT:     rows(
+// CHECK:         tile.store
+func.func @kept(%q: memref<?x64xbf16>, %wide: memref<?xi64>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %wide, %first : memref<?x64xbf16>, memref<?xi64>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %W: !w, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %none = arith.constant 0 : i32
+    %i = arith.muli %block, %c64 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !t
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %Q[%j, %c0] dims [0, 1] : !g -> !t
+      %x = tile.mma %qt, %kt into %acc transpose_b : !t, !t, !s -> !s
+      %m = tile.map ins(%x : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %row = arith.addi %i, %r : index
+        %long = memref.load %W[%row] : !w
+        %same = memref.load %F[%block] : !n
+        %written = memref.load %O[%row, %c0] : !o
+        %isPast = arith.cmpi sge, %r, %c : index
+        %some = scf.if %isPast -> (i32) {
+          %own = memref.load %F[%row] : !n
+          scf.yield %own : i32
+        } else {
+          scf.yield %none : i32
+        }
+        %short = arith.trunci %long : i64 to i32
+        %u = arith.addi %short, %same : i32
+        %v = arith.addi %u, %some : i32
+        %f = arith.sitofp %v : i32 to f32
+        %y = arith.addf %f, %written : f32
+        tile.yield %y : f32
+      } -> !s
+      scf.yield %m : !s
+    }
+    tile.store %sum, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// More than two reads would take too many registers.
+// CHECK-LABEL: func.func @many(
+// CHECK-NOT:     tile.map {
+// CHECK-NOT:     rows(
+// CHECK:         tile.store
+func.func @many(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %first : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c64 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !t
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %Q[%j, %c0] dims [0, 1] : !g -> !t
+      %x = tile.mma %qt, %kt into %acc transpose_b : !t, !t, !s -> !s
+      %m = tile.map ins(%x : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %r1 = arith.addi %r, %c1 : index
+        %r2 = arith.addi %r, %c2 : index
+        %x0 = memref.load %F[%r] : !n
+        %x1 = memref.load %F[%r1] : !n
+        %x2 = memref.load %F[%r2] : !n
+        %u = arith.addi %x0, %x1 : i32
+        %v = arith.addi %u, %x2 : i32
+        %f = arith.sitofp %v : i32 to f32
+        tile.yield %f : f32
+      } -> !s
+      scf.yield %m : !s
+    }
+    tile.store %sum, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
