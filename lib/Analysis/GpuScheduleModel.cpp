@@ -537,6 +537,17 @@ static SmallVector<int64_t> getPartCounts(AttentionOp op,
   return counts;
 }
 
+/// Lets queries see the keys of one of many sequences, as long as is usual:
+/// what a mask keeps that reads tensors at positions, as ids of documents, is
+/// not known, and seldom is all.
+static void limitToSequences(AttentionShape &shape, Region &mask) {
+  constexpr int64_t kUsualSequence = 1024;
+  int64_t length = std::min(kUsualSequence, shape.keys);
+  if (length > 0)
+    shape.visible = estimateVisible(mask, length, length) * double(length) /
+                    double(shape.keys);
+}
+
 /// Returns the schedule with persistent blocks, if they may pay off; else null.
 /// Blocks of few warps share a multiprocessor, and so do not wait for their
 /// copies; tiles of sequences whose lengths a tensor has are dealt when blocks
@@ -660,6 +671,8 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
   shape.scoreOps = countScoreOps(op.getScore());
   shape.captureReads = static_cast<int64_t>(tiles.ops.size());
   shape.captureBytes = tiles.bytes;
+  if (captureChoices.front().second.maskReads)
+    limitToSequences(shape, op.getMask());
   WorkOrder order = getWorkOrder(op.getMask());
   LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
          << shape.heads << "x" << shape.queries << "x" << shape.headDim

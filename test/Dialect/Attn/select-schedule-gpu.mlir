@@ -115,6 +115,27 @@ func.func @edges(%r: tensor<8x16x2048x128xf16>, %s: tensor<4x16x4096x128xf16>) -
   return %c, %w : tensor<8x16x2048x128xf16>, tensor<4x16x4096x128xf16>
 }
 
+// Where a mask reads tensors at positions, queries are expected to see the keys of
+// one of many sequences, also of long operands; not where a tensor has what it keeps.
+// SM90-LABEL: func @long_documents
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent>
+// SM90: tile = 192x64, {{.*}}warps = 12
+func.func @long_documents(%r: tensor<2x16x8192x128xf16>, %ids: tensor<8192xi32>) -> (tensor<2x16x8192x128xf16>, tensor<2x16x8192x128xf16>) {
+  %d = attn.attention %r, %r, %r scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %ids[%i] : tensor<8192xi32>
+    %y = tensor.extract %ids[%j] : tensor<8192xi32>
+    %keep = arith.cmpi eq, %x, %y : i32
+    attn.yield %keep : i1
+  } : tensor<2x16x8192x128xf16>, tensor<2x16x8192x128xf16>, tensor<2x16x8192x128xf16> -> tensor<2x16x8192x128xf16>
+  %w = attn.attention %r, %r, %r scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<2x16x8192x128xf16>, tensor<2x16x8192x128xf16>, tensor<2x16x8192x128xf16> -> tensor<2x16x8192x128xf16>
+  return %d, %w : tensor<2x16x8192x128xf16>, tensor<2x16x8192x128xf16>
+}
+
 // A mask that reads tensors is applied to few tiles, and needs no registers beside
 // the other tiles' products.
 // SM90-LABEL: func @documents
@@ -504,6 +525,19 @@ func.func @backward_d256(%x: tensor<2x16x?x256xbf16>, %l: tensor<2x16x?xf32>) ->
   %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
     : tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16> -> tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>
   return %dq : tensor<2x16x?x256xbf16>
+}
+
+// Parts of a size that is asked for, in tiles that divide it, with the exact maximum,
+// of one query and of many.
+// SM90-LABEL: func @fixed_split(
+// SM90: tile = 64x128, order = linear, warps = 4, stages = 2, split = fixed(2048)>
+// SM90-NOT: stale
+// SM90-NOT: persistent
+// SM90: split = fixed(192)>
+func.func @fixed_split(%q: tensor<1x8x4x128xbf16>, %k: tensor<1x8x8192x128xbf16>) -> (tensor<1x8x4x128xbf16>, tensor<1x8x8192x128xbf16>) {
+  %o = attn.attention %q, %k, %k scale(0.125) {split_size = 2048 : i64} : tensor<1x8x4x128xbf16>, tensor<1x8x8192x128xbf16>, tensor<1x8x8192x128xbf16> -> tensor<1x8x4x128xbf16>
+  %p = attn.attention %k, %k, %k scale(0.125) {split_size = 192 : i64} : tensor<1x8x8192x128xbf16>, tensor<1x8x8192x128xbf16>, tensor<1x8x8192x128xbf16> -> tensor<1x8x8192x128xbf16>
+  return %o, %p : tensor<1x8x4x128xbf16>, tensor<1x8x8192x128xbf16>
 }
 
 // One query of heads that leave most multiprocessors idle: keys are split into as
