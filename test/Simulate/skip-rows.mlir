@@ -19,6 +19,13 @@
 // RUN: fovea-run %t.overlap --reference=%s --entry=few --target=sm_90a --simulate --seeds=8 --random=2 --check | FileCheck %s
 // RUN: fovea-run %t.overlap --reference=%s --entry=full --target=sm_90a --simulate --seeds=4 --random=3 --check | FileCheck %s
 //
+// Groups that begin where their rows do as well: a window, with as many slots as a
+// group passes by and with fewer.
+// RUN: fovea-run %t.skips --reference=%s --entry=window --target=sm_90a --simulate --seeds=4 --random=1 --check | FileCheck %s
+// RUN: fovea-run %t.roles --reference=%s --entry=window --target=sm_90a --simulate --seeds=4 --random=1 --check | FileCheck %s
+// RUN: fovea-run %t.overlap --reference=%s --entry=window --target=sm_90a --simulate --seeds=8 --random=1 --check | FileCheck %s
+// RUN: fovea-run %t.overlap --reference=%s --entry=narrow --target=sm_90a --simulate --seeds=8 --random=2 --check | FileCheck %s
+//
 // Faults: groups that all end with the first one's rows; slots that a group does
 // not pass by.
 // RUN: sed 's/= tile.group/= arith.constant 0 : index/' %t.skips > %t.early
@@ -70,5 +77,36 @@ module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", c
     %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 128x32, order = linear, warps = 8, stages = 2, maximum = stale, blocks = persistent, products = alternating>}
       : tensor<1x3x136x64xbf16>, tensor<1x3x100x64xbf16>, tensor<1x3x100x64xbf16> -> tensor<1x3x136x64xbf16>
     return %o : tensor<1x3x136x64xbf16>
+  }
+
+  func.func @window(%q: tensor<1x2x500x64xbf16>) -> (tensor<1x2x500x64xbf16>, tensor<1x2x500xf32>) {
+    %o, %l = attn.attention %q, %q, %q scale(0.125)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %span = arith.constant 130 : index
+        %past = arith.cmpi sge, %i, %j : index
+        %distance = arith.subi %i, %j : index
+        %near = arith.cmpi sle, %distance, %span : index
+        %keep = arith.andi %past, %near : i1
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 192x32, order = longest_first, warps = 12, stages = 4, maximum = stale, blocks = persistent>}
+      : tensor<1x2x500x64xbf16>, tensor<1x2x500x64xbf16>, tensor<1x2x500x64xbf16> -> tensor<1x2x500x64xbf16>, tensor<1x2x500xf32>
+    return %o, %l : tensor<1x2x500x64xbf16>, tensor<1x2x500xf32>
+  }
+
+  // Rows in the middle see keys that those of no other group do; the last ones none.
+  func.func @narrow(%q: tensor<1x3x600x64xbf16>, %k: tensor<1x3x450x64xbf16>) -> tensor<1x3x600x64xbf16> {
+    %o = attn.attention %q, %k, %k scale(0.125)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %span = arith.constant 20 : index
+        %past = arith.cmpi sge, %i, %j : index
+        %distance = arith.subi %i, %j : index
+        %near = arith.cmpi sle, %distance, %span : index
+        %keep = arith.andi %past, %near : i1
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 192x32, order = longest_first, warps = 12, stages = 2, blocks = persistent>}
+      : tensor<1x3x600x64xbf16>, tensor<1x3x450x64xbf16>, tensor<1x3x450x64xbf16> -> tensor<1x3x600x64xbf16>
+    return %o : tensor<1x3x600x64xbf16>
   }
 }

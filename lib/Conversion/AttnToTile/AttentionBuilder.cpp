@@ -420,13 +420,41 @@ static OpFoldResult countSteps(IndexMath &index, OpFoldResult lower,
   return index.truncDiv(span, step);
 }
 
-FailureOr<Value> AttentionBuilder::getBound(scf::ForOp op) {
-  Value whole = isDescending() ? op.getLowerBound() : op.getUpperBound();
+/// Returns the pass of a loop over tiles of keys, if each step has one; else
+/// null.
+static OnlineAttentionOp getPass(scf::ForOp op) {
   auto steps = op.getOps<OnlineAttentionOp>();
   std::optional<APInt> trips = op.getStaticTripCount();
   bool hasSteps = llvm::hasSingleElement(steps) && !(trips && trips->isZero());
   OnlineAttentionOp pass = hasSteps ? *steps.begin() : OnlineAttentionOp();
   if (!pass || pass.getAt().empty() || pass.getAt()[3] != op.getInductionVar())
+    return {};
+  return pass;
+}
+
+FailureOr<Value> AttentionBuilder::getBegin(scf::ForOp op) {
+  Value whole = op.getLowerBound();
+  OnlineAttentionOp pass = getPass(op);
+  if (!pass || pass.getMask().empty() || getConstantIntValue(whole))
+    return mapping.lookupOrDefault(whole);
+  auto emit = [&](OpBuilder &builder, const RowsOfTile &rows) {
+    IndexMath index(builder, loc);
+    OpFoldResult lower = whole, step = getAsOpFoldResult(op.getStep());
+    Span keys = {lower, index.sub(op.getUpperBound(), index.constant(1))};
+    MaskBox box = getBox(index, pass, rows, keys);
+    MaskEvaluator mask(pass.getMask(), box, builder, loc);
+    OpFoldResult first = mask.bounds(Coordinate::Key).lower,
+                 skipped =
+                     index.max(index.sub(first, lower), index.constant(0));
+    return index.add(lower, index.mul(index.truncDiv(skipped, step), step));
+  };
+  return getOfRows(op, whole, pass, emit);
+}
+
+FailureOr<Value> AttentionBuilder::getBound(scf::ForOp op) {
+  Value whole = isDescending() ? op.getLowerBound() : op.getUpperBound();
+  OnlineAttentionOp pass = getPass(op);
+  if (!pass)
     return mapping.lookupOrDefault(whole);
   auto emit = [&](OpBuilder &builder, const RowsOfTile &rows) {
     IndexMath index(builder, loc);
@@ -498,10 +526,12 @@ LogicalResult AttentionBuilder::convertFor(scf::ForOp op) {
   if (failed(bound))
     return failure();
   Value ends = isDescending() ? getEnds(op) : Value();
+  FailureOr<Value> begin = ends ? bound : getBegin(op);
+  if (failed(begin))
+    return failure();
   scf::ForOp loop = createLoop(op, inits);
-  if (ends)
-    loop.setLowerBound(*bound);
-  else
+  loop.setLowerBound(*begin);
+  if (!ends)
     loop.setUpperBound(*bound);
   mapping.map(op.getRegionIterArgs(), loop.getRegionIterArgs());
   OpBuilder::InsertionGuard guard(rewriter);

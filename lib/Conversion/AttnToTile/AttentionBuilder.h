@@ -64,6 +64,9 @@ private:
   /// Returns the end of a loop over keys, or its begin if it is descending: the
   /// mask, or the end of the queries, may leave some rows fewer keys.
   mlir::FailureOr<mlir::Value> getBound(mlir::scf::ForOp op);
+  /// Returns the begin of a loop over keys that is not descending: the mask may
+  /// keep some rows only keys behind those of the first steps.
+  mlir::FailureOr<mlir::Value> getBegin(mlir::scf::ForOp op);
   /// Returns the sum of the places that a descending loop visits first and
   /// last.
   mlir::Value getEnds(mlir::scf::ForOp op);

@@ -178,6 +178,55 @@ func.func @begin(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64
   return
 }
 
+// Rows that begin and end apart: a group passes by slots in front of its loop, which
+// are part of those that it passes by up to the end of all behind it.
+// CHECK-LABEL: func.func @both(
+// CHECK-SAME:    %[[KEYS:[^ ]*]]: index, %[[ROW:[^ ]*]]: index)
+// CHECK:       tile.role "load"
+// CHECK-NOT:     tile.group
+// CHECK:         scf.for %{{.*}} = %c0 to %[[KEYS]] step %c64
+// CHECK:       tile.role "compute"
+// CHECK-NEXT:    %[[GROUP:.*]] = tile.group
+// CHECK-NEXT:    %[[FIRST:.*]] = arith.muli %[[GROUP]], %c64
+// CHECK-NEXT:    %[[LAST:.*]] = arith.addi %[[FIRST]], %c63
+// CHECK:         %[[SOMEEND:.*]] = arith.addi %[[ROW]], %[[LAST]]
+// CHECK:         %[[END:.*]] = arith.minsi %[[SOMEEND]], %[[KEYS]]
+// CHECK:         %[[FROM:.*]] = arith.maxsi %[[FIRST]], %c0
+// CHECK:         %[[BEGIN:.*]] = arith.minsi %[[FROM]], %[[KEYS]]
+// CHECK:         %[[N:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK-NEXT:    scf.for %{{.*}} = %c0 to %[[N]] step %c1 {
+// CHECK:         %[[LOOP:.*]]:2 = scf.for %{{.*}} = %[[BEGIN]] to %[[END]] step %c64 iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[N]])
+// CHECK:         %[[REST:.*]] = arith.subi %[[KEYS]], %[[BEGIN]]
+// CHECK:         %[[MORE:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK:         %[[ALL:.*]] = arith.addi %[[N]], %[[MORE]]
+// CHECK:         scf.for %{{.*}} = %[[LOOP]]#1 to %[[ALL]] step %c1 {
+func.func @both(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64xf32>, %n: index, %keys: index, %row: index) {
+  tile.launch grid(%n) warps 8 stages 2 ins(%q, %k : memref<?x64xbf16>, memref<?x64xbf16>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %qt = tile.load %Q[%row, %c0] dims [0, 1] : !g -> !tile.shared<128x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    %to = tile.of_rows %keys rows 128 {
+    ^bb0(%first: index, %last: index):
+      %own = arith.addi %row, %last : index
+      tile.yield %own : index
+    } : index
+    %from = tile.of_rows %c0 rows 128 {
+    ^bb0(%first: index, %last: index):
+      tile.yield %first : index
+    } : index
+    %end = scf.for %j = %from to %to step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !k
+      %x = tile.mma %qt, %kt into %acc transpose_b : !tile.shared<128x64xbf16>, !k, !s -> !s
+      scf.yield %x : !s
+    }
+    tile.store %end, %O[%row, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
 // One warp group.
 // CHECK-LABEL: func.func @one_group(
 // CHECK-NOT:     tile.group

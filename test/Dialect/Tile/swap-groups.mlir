@@ -94,6 +94,41 @@ func.func @back(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64x
   return
 }
 
+// Groups that begin and end where their rows do have as much to do, one after
+// another.
+// CHECK-LABEL: func.func @in_line(
+// CHECK:       tile.role "compute"
+// CHECK:         tile.group
+// CHECK-NOT:     tile.shift_rows
+func.func @in_line(%q: memref<?x64xbf16>, %out: memref<?x64xf32>, %keys: index, %tiles: index, %heads: index) {
+  tile.launch grid(%tiles, %heads) persistent snaked warps 8 stages 2
+      ins(%q : memref<?x64xbf16>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %head: index, %Q: !g, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %c128 = arith.constant 128 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c128 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !tile.shared<128x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    %to = tile.of_rows %keys rows 128 {
+    ^bb0(%first: index, %last: index):
+      tile.yield %last : index
+    } : index
+    %from = tile.of_rows %c0 rows 128 {
+    ^bb0(%first: index, %last: index):
+      tile.yield %first : index
+    } : index
+    %end = scf.for %j = %from to %to step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %Q[%j, %c0] dims [0, 1] : !g -> !k
+      %x = tile.mma %qt, %kt into %acc transpose_b : !tile.shared<128x64xbf16>, !k, !s -> !s
+      scf.yield %x : !s
+    }
+    tile.store %end, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
 // Programs in linear order, of which each is the only one of its row.
 // CHECK-LABEL: func.func @linear(
 // CHECK:       tile.role "compute"

@@ -228,6 +228,7 @@ void SkipRows::runOnOperation() {
       LDBG() << "role at " << role.getLoc() << " stays: it " << *reason;
       return;
     }
+    SmallVector<std::pair<OfRowsOp, scf::ForOp>> begins, ends;
     for (OfRowsOp number : numbers) {
       scf::ForOp loop = getLoop(number);
       if (!loop) {
@@ -236,27 +237,39 @@ void SkipRows::runOnOperation() {
           split.rewrite(number);
         continue;
       }
-      SplitLoop splitLoop(loop);
-      if (auto reason = splitLoop.analyze(number.getRows())) {
+      if (auto reason = SplitLoop(loop).analyze(number.getRows())) {
         LDBG() << "loop at " << loop.getLoc() << " stays: it " << *reason;
         continue;
       }
+      bool isEnd = loop.getUpperBound() == number.getResult();
+      (isEnd ? ends : begins).emplace_back(number, loop);
+    }
+    auto rewrite = [&](OfRowsOp number, scf::ForOp loop, bool isEnd) {
+      SplitLoop splitLoop(loop);
+      (void)splitLoop.analyze(number.getRows());
       OpBuilder builder(number->getContext());
       builder.setInsertionPointAfter(number);
       Location loc = number.getLoc();
       Value whole = number.getWhole();
-      if (loop.getUpperBound() == number.getResult()) {
+      if (isEnd) {
         loop.setUpperBound(arith::MinSIOp::create(builder, loc, number, whole));
         splitLoop.passByRest(whole);
       } else {
+        Value end = loop.getUpperBound();
+        if (auto ofRows = end.getDefiningOp<OfRowsOp>())
+          end = ofRows.getWhole();
         Value begin = arith::MaxSIOp::create(builder, loc, number, whole);
-        loop.setLowerBound(
-            arith::MinSIOp::create(builder, loc, begin, loop.getUpperBound()));
+        loop.setLowerBound(arith::MinSIOp::create(builder, loc, begin, end));
         splitLoop.passByFirst(whole);
       }
       split.rewrite(number);
       ++numSplit;
-    }
+    };
+    // A loop's begin comes first: the slots in front of it count for its end.
+    for (auto [number, loop] : begins)
+      rewrite(number, loop, /*isEnd=*/false);
+    for (auto [number, loop] : ends)
+      rewrite(number, loop, /*isEnd=*/true);
   });
   SmallVector<OfRowsOp> others;
   getOperation()->walk([&](OfRowsOp op) { others.push_back(op); });

@@ -48,6 +48,9 @@ public:
 
 private:
   std::optional<StringRef> analyzeLoop();
+  /// Returns true if groups begin and end a loop over steps where their own
+  /// rows do: each has as many steps then, later than the group before it.
+  bool areInLine();
   void shift(MapOp map);
   void shift(LoadOp load);
   void shift(StoreOp store);
@@ -80,10 +83,31 @@ std::optional<StringRef> TileLoop::analyze() {
   }
   if (!tiles)
     return "has no loop";
+  if (areInLine())
+    return "has groups that follow one another";
   if (auto reason = findSharedRows(
           role, kWarpRows * static_cast<int64_t>(role.getWarps())))
     return reason;
   return analyzeLoop();
+}
+
+bool TileLoop::areInLine() {
+  DenseSet<Value> own{group.getResult()};
+  role.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op->getNumRegions() == 0 &&
+        llvm::any_of(op->getOperands(),
+                     [&](Value value) { return own.contains(value); }))
+      own.insert_range(op->getResults());
+  });
+  return role
+      .walk([&](scf::ForOp loop) {
+        return own.contains(loop.getLowerBound()) &&
+                       own.contains(loop.getUpperBound()) &&
+                       !loop.getBody()->getOps<MmaOp>().empty()
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 /// Returns true if a load reads a tile into registers, row by row.
