@@ -481,9 +481,9 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
                        (1.0 + 0.5 * double(passes - 1)) +
                    roofline(beside, 0.0),
                kernel.bytes / (double(target.getBandwidth()) * 1e6));
-  if (schedule.getSplit() > 1) {
+  if (schedule.isSplit()) {
     // Outputs and f64 log-sum-exps of parts are written, and merged.
-    double parts = double(schedule.getSplit());
+    auto parts = double(schedule.countParts(shape.keys));
     KernelCost merge;
     merge.name = "attention: merge";
     merge.flops = parts * (2.0 * outputs + 3.0 * rows);

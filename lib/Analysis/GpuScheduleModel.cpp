@@ -324,7 +324,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   if (schedule.getCluster() > 1)
     step *= kClusterWait;
 
-  int64_t parts = schedule.getSplit();
+  int64_t parts = schedule.countParts(shape.keys);
   double steps = countKeyTiles(shape, schedule, footprint) / double(parts);
   if (parts > 1)
     steps = std::ceil(steps);
@@ -687,6 +687,7 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
       !op.getMask().empty() && shape.headDim + shape.valueDim <= 128;
   constexpr int64_t kWideners = 4;
   int64_t widen = getWideningObstacle(op, target) ? 0 : kWideners;
+  auto splitSize = static_cast<int64_t>(op.getSplitSize().value_or(0));
   SmallVector<ScheduleChoice> valid;
   // Bytes of which rings have whole rows.
   constexpr int64_t kNarrowestSwizzle = 32;
@@ -712,6 +713,8 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
         // copy.
         for (int64_t stages :
              {4, hasRoles || shape.elementBytes == 2 ? 2 : 1, 1}) {
+          if (splitSize % keyTile)
+            continue;
           // Four groups have no registers for products beside softmax, but
           // keep tensor cores busy by themselves.
           bool isAlternating = warps == kMostWarps;
@@ -719,14 +722,14 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
               op.getContext(), warps * rows, keyTile, order, warps, stages,
               Maximum::Exact, KeyOrder::Ascending, Blocks::Tiles,
               isAlternating ? Products::Alternating : Products::Overlapped,
-              captures, /*split=*/1, widen, parts);
+              captures, /*split=*/1, splitSize, widen, parts);
           GpuFootprint footprint = getGpuFootprint(
               candidate, target, shape.elementBytes, shape.headDim,
               shape.valueDim, passes, shape.captureBytes);
           // Steps with an earlier maximum are those that were measured, by
           // WGMMA; they are short enough to need copies further ahead.
           bool isStale = footprint.usesWgmma && !parts && passes == 1 &&
-                         !op.getDropout() && keys &&
+                         !op.getDropout() && keys && !splitSize &&
                          (isAlternating || !isNarrowMasked);
           if (isStale)
             candidate =
@@ -770,8 +773,10 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
             continue;
           }
           SmallVector<ScheduleAttr> choices = {candidate};
-          if (ScheduleAttr persistent = getPersistent(
-                  candidate, op, needs, shape, footprint, target)) {
+          if (ScheduleAttr persistent =
+                  splitSize ? ScheduleAttr()
+                            : getPersistent(candidate, op, needs, shape,
+                                            footprint, target)) {
             choices.push_back(persistent);
             if (ScheduleAttr shared = getShared(persistent, op, shape))
               choices.push_back(shared);
@@ -781,7 +786,8 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
                       getClustered(alone, op, shape, target))
                 choices.push_back(clustered);
           }
-          appendSplits(choices, candidate, shape, footprint, target);
+          if (!splitSize)
+            appendSplits(choices, candidate, shape, footprint, target);
           for (ScheduleAttr choice : choices)
             insertChoice(valid, choice,
                          predictGpuSeconds(shape, target, choice));

@@ -383,6 +383,7 @@ SmallVector<ScheduleChoice> fovea::listSchedules(AttentionOp op,
   WorkOrder order = getWorkOrder(op.getMask());
   int64_t lanes = target.getVectorBytes() / shape.accumulationBytes;
 
+  auto splitSize = static_cast<int64_t>(op.getSplitSize().value_or(0));
   SmallVector<ScheduleChoice> valid;
   LDBG() << "on a host, " << target.getName() << ": " << shape.batch << "x"
          << shape.heads << "x" << shape.queries << "x" << shape.headDim
@@ -400,8 +401,11 @@ SmallVector<ScheduleChoice> fovea::listSchedules(AttentionOp op,
     keyTiles.push_back(512);
   for (int64_t vectors : queryVectors) {
     for (int64_t keyTile : keyTiles) {
+      if (splitSize % keyTile)
+        continue;
       auto candidate =
-          ScheduleAttr::get(op.getContext(), lanes * vectors, keyTile, order);
+          ScheduleAttr::get(op.getContext(), lanes * vectors, keyTile, order)
+              .with({.splitSize = splitSize});
       int64_t bytes = getTileBytes(candidate, op.getAccumulationType(),
                                    shape.headDim, shape.valueDim);
       if (bytes > target.getNearMemory()) {
@@ -409,7 +413,9 @@ SmallVector<ScheduleChoice> fovea::listSchedules(AttentionOp op,
                << ": its tile of " << bytes << " bytes exceeds the near memory";
         continue;
       }
-      insertChoice(valid, splitForCores(candidate, shape, target),
+      insertChoice(valid,
+                   splitSize ? candidate
+                             : splitForCores(candidate, shape, target),
                    predictSeconds(shape, target, candidate));
     }
   }

@@ -196,6 +196,7 @@ def flash_attn_with_kvcache(
     return_softmax_lse: bool = False,
     *,
     s_aux: Tensor | None = None,
+    split_size: int = 0,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """FlashAttention-3's `flash_attn_with_kvcache`: queries against a cache of
     keys and values. There are no gradients.
@@ -226,6 +227,10 @@ def flash_attn_with_kvcache(
         type: f32 `[B, Hkv]`, what keys and values are multiplied by; 1 if None.
         New keys and values are of the type of the cache.
     scheduler_metadata: ignored; num_splits: checked, and left to the compiler.
+    split_size: a positive multiple of 64 divides the sums over keys at its multiples,
+        whatever else the batch has: the results of a sequence then have the same
+        bits in any batch and in a cache of any size, for as many queries. With 0
+        the compiler divides them so that all of a GPU is busy.
 
     All else is as in `flash_attn_func`: the last query of a sequence is at the
     position of its last key. Returns the output, of the shape of q with features
@@ -289,7 +294,7 @@ def flash_attn_with_kvcache(
                 new = None
         options = _Options(q, softmax_scale, causal, window_size,
                            attention_chunk, softcap, num_splits, pack_gqa,
-                           sm_margin, s_aux, return_softmax_lse)
+                           sm_margin, s_aux, return_softmax_lse, split_size)
         for name, x in (("k_descale", k_descale), ("v_descale", v_descale)):
             _check_scales(name, x, (batch, k_cache.shape[2]), q.device)
         options.set_scales(k_descale, v_descale, k_cache.shape[2])
@@ -399,7 +404,8 @@ class _Options:
     """The arguments that all functions have, checked."""
 
     def __init__(self, q, softmax_scale, causal, window_size, attention_chunk,
-                 softcap, num_splits, pack_gqa, sm_margin, s_aux, wants_lse):
+                 softcap, num_splits, pack_gqa, sm_margin, s_aux, wants_lse,
+                 split_size=0):
         self.scale = softmax_scale
         if len(window_size) != 2:
             raise ValueError("window_size: expected (left, right), got "
@@ -423,6 +429,10 @@ class _Options:
             raise ValueError(f"pack_gqa: expected None or a bool, got {pack_gqa}")
         _attention._check_shape("s_aux", s_aux, (q.shape[-2],), False,
                                 q.device)
+        self.split_size = operator.index(split_size)
+        if self.split_size < 0 or self.split_size % 64:
+            raise ValueError("split_size: expected 0 or a multiple of 64, got "
+                             f"{split_size}")
         self.sinks = s_aux
         self.wants_lse = wants_lse
         self.heads = q.shape[-2]
@@ -458,6 +468,12 @@ class _Options:
         if not starts.shape[0]:
             return torch.zeros(2, count, dtype=torch.int32,
                                device=cu_seqlens_q.device)
+        if not torch.compiler.is_dynamo_compiling() and not _native.is_watched():
+            return _ragged.find_keys(queries, cu_seqlens_q, cu_seqlens_k, seqused_q,
+                                     seqused_k, self.left, self.right, self.chunk)
+        lengths = ends - starts if seqused_q is None else seqused_q
+        kv_lengths = (cu_seqlens_k[1:] - cu_seqlens_k[:-1]
+                      if seqused_k is None else seqused_k)
         sequence, place = _append.find_places((count,), cu_seqlens_q,
                                               cu_seqlens_q.device)
         end = kv_lengths[sequence].long()
@@ -468,12 +484,6 @@ class _Options:
             end = torch.minimum(end, position + self.right + 1)
         if self.left >= 0:
             first = torch.maximum(first, position - self.left)
-        if not torch.compiler.is_dynamo_compiling() and not _native.is_watched():
-            return _ragged.find_keys(queries, cu_seqlens_q, cu_seqlens_k, seqused_q,
-                                     seqused_k, self.left, self.right, self.chunk)
-        lengths = ends - starts if seqused_q is None else seqused_q
-        kv_lengths = (cu_seqlens_k[1:] - cu_seqlens_k[:-1]
-                      if seqused_k is None else seqused_k)
         if self.chunk:
             chunk = position - position % self.chunk
             first = torch.maximum(first, chunk)
@@ -502,7 +512,7 @@ class _Options:
             query, key, value, self._make_score(),
             _flex.and_masks(*masks) if masks else None, self.scale,
             wants_lse=self.wants_lse, deterministic=deterministic or None,
-            sinks=self.sinks)
+            sinks=self.sinks, split_size=self.split_size)
         return output, lse
 
     # As mods and their closures, the operands of a gather are none of a graph
@@ -513,6 +523,7 @@ class _Options:
         tracer = GatherTracer(query, key, value, **gathers)
         if self.sinks is not None:
             tracer.start_from(self.sinks)
+        tracer.split_by(self.split_size)
         tracer.scale_by(_flex.find_scale(query, self.scale))
         tracer.trace(self._make_score(), _flex.and_masks(*masks))
         tracer.lift_integers()

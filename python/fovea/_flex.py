@@ -157,14 +157,15 @@ def trace(
 
 def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
            wants_max=False, dropout_p=0.0, generator=None, deterministic=None,
-           call=None, sinks=None):
+           call=None, sinks=None, split_size=0):
     """Computes attention on operands that have been checked. Returns the
     output, the log-sum-exp and the largest scores, None for what is not
     wanted. `call` is the call of a memo that did not know it, see _memo.py; if
     None, that of this module's memo. `sinks`
-    gives each head the score of one more key, whose value is 0."""
+    gives each head the score of one more key, whose value is 0. Sums over keys are
+    divided at all multiples of `split_size`, if that is not 0."""
     if torch.compiler.is_dynamo_compiling() and compiles_to_graph() and (
-            not dropout_p):
+            not dropout_p and not split_size):
         output, lse, most = _attend_in_graph(
             query, key, value, score_mod, mask_mod, scale,
             wants_lse or sinks is not None, wants_max)
@@ -173,20 +174,23 @@ def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
         return output, lse if wants_lse else None, most
     if torch.compiler.is_dynamo_compiling():
         return _attend_outside(query, key, value, score_mod, mask_mod, scale, wants_lse,
-                               wants_max, dropout_p, generator, deterministic, sinks)
+                               wants_max, dropout_p, generator, deterministic, sinks,
+                               split_size)
     if call is None and not dropout_p and not wants_max and deterministic is None and (
             type(scale) in _SCALES and key.shape[0] == query.shape[0]):
         tensors = [query, key, value]
         if sinks is not None:
             tensors.append(sinks)
         kind, numbers = note_scale(query, scale)
-        call = _memo.open(tensors, numbers, (kind, wants_lse, sinks is not None),
+        call = _memo.open(tensors, numbers,
+                          (kind, wants_lse, sinks is not None, split_size),
                           (score_mod, mask_mod))
         found = call and call.run()
         if found:
             return *found, None
     return _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
-                       wants_max, dropout_p, generator, deterministic, call, sinks)
+                       wants_max, dropout_p, generator, deterministic, call, sinks,
+                       split_size)
 
 
 def find_score_type(query, key, value):
@@ -271,16 +275,17 @@ def _keep_effects():
 # Mods and their closures are no operands of a graph that Dynamo could hold.
 @torch._dynamo.disable
 def _attend_outside(query, key, value, score_mod, mask_mod, scale, wants_lse, wants_max,
-                    dropout_p, generator, deterministic, sinks):
+                    dropout_p, generator, deterministic, sinks, split_size):
     """Computes attention between two graphs."""
     return attend(query, key, value, score_mod, mask_mod, scale, wants_lse=wants_lse,
                   wants_max=wants_max, dropout_p=dropout_p, generator=generator,
-                  deterministic=deterministic, sinks=sinks)
+                  deterministic=deterministic, sinks=sinks, split_size=split_size)
 
 
 @torch._dynamo.disable
 def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
-                wants_max, dropout_p, generator, deterministic, call, sinks):
+                wants_max, dropout_p, generator, deterministic, call, sinks,
+                split_size):
     query, key, value = cast_as_autocast(query, key, value)
     if key.shape[0] != query.shape[0]:
         key, value = (x.expand(query.shape[0], *x.shape[1:])
@@ -288,6 +293,7 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
     tracer = Tracer(query, key, value)
     if sinks is not None:
         tracer.start_from(sinks)
+    tracer.split_by(split_size)
     scale = find_scale(query, scale)
     tracer.scale_by(scale)
     with call.watch() if call else contextlib.nullcontext():

@@ -13,7 +13,7 @@ the number of pages are dynamic.
 
 import re
 
-from ._regions import write_float, write_init, write_length
+from ._regions import write_float, write_init, write_length, write_split
 from ._trace import Tracer
 from ._values import ELEMENTS, Number
 
@@ -141,7 +141,8 @@ class GatherTracer(Tracer):
             f"scale({write_float(self._factor, 'f64')}){write_init(self._init)}",
             *(f"    {name} {self._write_region(name)}"
               for name in self._regions),
-            f"    : !{queries}, !keys, !values -> {values}"]))
+            f"    {write_split(self._split_size)}: !{queries}, !keys, !values -> "
+            f"{values}"]))
         if self._value_scale is not None:
             steps += self._write_scaled(padded["output"], types, heads // kv_heads)
         if is_packed:

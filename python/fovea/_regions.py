@@ -170,7 +170,7 @@ class Region:
 
 
 def write_attention(operands, numbers, results, scale, regions, dropout=0.0,
-                    init=None, steps=()):
+                    init=None, steps=(), split_size=0):
     """Returns the text of a function of one `attn.attention`.
 
     operands: the types of query, key and value, then of captured tensors, by
@@ -179,6 +179,7 @@ def write_attention(operands, numbers, results, scale, regions, dropout=0.0,
     regions: the text of "score" and "mask", for each that there is.
     init: the operand that is the log-sum-exp that attention starts from.
     steps: the text of operations in front.
+    split_size: the keys of a part of the sums, 0 if the compiler divides them.
     """
     parameters = [f"%{name}: !{name}" for name in operands] + numbers
     draw = ""
@@ -195,7 +196,7 @@ def write_attention(operands, numbers, results, scale, regions, dropout=0.0,
         f"  {names} = attn.attention %query, %key, %value "
         f"scale({write_float(scale, 'f64')}){draw}{write_init(init)}\n",
         *(f"    {name} {text}\n" for name, text in regions.items()),
-        f"    : !query, !key, !value -> {values}\n",
+        f"    {write_split(split_size)}: !query, !key, !value -> {values}\n",
         f"  return {names} : {values}\n}}\n"])
 
 
@@ -236,6 +237,11 @@ def write_scale(scale, type):
                   f"%scale_raised = arith.maxnumf %scale_{type}, %scale_least : {type}",
                   f"%scale_usual = arith.minnumf %scale_raised, %scale_most : {type}"]
     return steps
+
+
+def write_split(size):
+    """Returns the attribute of the keys of a part of the sums, if it is given."""
+    return f"{{split_size = {size} : i64}} " if size else ""
 
 
 def write_init(init):

@@ -137,6 +137,7 @@ class Tracer:
         self._kept = []
         # The sinks, and their name, if there are any.
         self._sinks = self._init = None
+        self._split_size = 0
         # The scale, the constant that it is in the text, and its place among the
         # numbers if it is an operand.
         self._scale = self._factor = self._scale_at = None
@@ -182,6 +183,10 @@ class Tracer:
         operand.note(0, True)
         self._names[operand.name] = operand
         self._init = operand.name
+
+    def split_by(self, size):
+        """Divides the sums over keys at all multiples of `size`, if that is not 0."""
+        self._split_size = size
 
     @property
     def _float(self):
@@ -316,6 +321,7 @@ class Tracer:
         other.runs = False
         if self._sinks is not None:
             other.start_from(self._sinks)
+        other.split_by(self._split_size)
         other.scale_by(self._scale)
         other._trace_score(score_mod)
         other._trace_mask(mask_mod)
@@ -407,7 +413,7 @@ class Tracer:
         return write_attention(
             types, self._write_numbers(), results, self._factor,
             {name: self._write_region(name) for name in self._regions}, dropout,
-            self._init, self._write_scale())
+            self._init, self._write_scale(), self._split_size)
 
     def write_max(self):
         """Returns the text of a function of query, key, the captured tensors

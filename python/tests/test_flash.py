@@ -520,6 +520,50 @@ def test_kvcache_of_8_bits(layout, appends, dtype):
                                    kind[b, j].view(torch.uint8))
 
 
+@pytest.mark.parametrize("layout", ["contiguous", "slots", "pages"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("queries", [1, 3])
+def test_split_size_fixes_bits(layout, dtype, queries):
+    """The results of a sequence are the same bits in any batch and in caches of any
+    size, where sums are divided at multiples of a size; other sizes give others."""
+    torch.manual_seed(1)
+    batch, room, heads, kv_heads, size, page = 6, 768, 4, 2, 64, 48
+    q = torch.randn(batch, queries, heads, size, dtype=dtype, device=DEVICE)
+    caches = [torch.randn(batch, room, kv_heads, size, dtype=dtype, device=DEVICE)
+              for _ in range(2)]
+    lengths = torch.tensor([768, 3, 129, 511, 256, 0], dtype=torch.int32,
+                           device=DEVICE)
+    order = torch.randperm(batch * room // page, device=DEVICE)
+    table = order.view(batch, -1).int()
+    if layout == "pages":
+        for at, cache in enumerate(caches):
+            caches[at] = torch.empty_like(cache).view(-1, page, kv_heads, size)
+            caches[at][order] = cache.view(-1, page, kv_heads, size)
+
+    def call(rows, split_size=128, rooms=room):
+        rows = torch.tensor(rows, device=DEVICE)
+        options = {}
+        if layout == "contiguous":
+            parts = [cache[rows, :rooms].contiguous() for cache in caches]
+        else:
+            parts = caches
+            options = ({"cache_batch_idx": rows.int()} if layout == "slots" else
+                       {"page_table": table[rows, :-(-rooms // page)]})
+        return fovea.flash_attn_with_kvcache(
+            q[rows], *parts, cache_seqlens=lengths[rows], causal=True,
+            return_softmax_lse=True, split_size=split_size, **options)
+
+    whole = call(range(batch))
+    for rows, rooms in (([0], room), ([1], room), ([1], 48), ([2, 1], 144),
+                        ([4, 3], room), ([5], room), ([3, 3, 0, 5, 1, 2, 4], room)):
+        for x, y in zip(call(rows, rooms=rooms), whole):
+            assert torch.equal(x, y[torch.tensor(rows, device=DEVICE)])
+    other = call(range(batch), split_size=256)
+    assert (other[0] - whole[0]).abs().max() < 2**-6
+    if dtype == torch.float32:
+        assert not torch.equal(other[0], whole[0])
+
+
 def test_factors_of_8_bits_are_of_scores_and_outputs():
     """No factor is multiplied for each element of a cache."""
     q, cache = randn(1, 1, 4, 32), to_small(randn(2, 8, 2, 32))
@@ -792,6 +836,7 @@ SMALL = {name: to_small(randn(*KV)) for name in ("k_cache", "v_cache")}
     ({"q": randn(3, 1, 4, 16)}, "k_cache: expected a slot for each of 3"),
     ({"q": randn(8, 4, 16), "cu_seqlens_q": integers([0, 3, 8])},
      "max_seqlen_q: expected an integer beside cu_seqlens_q"),
+    ({"split_size": 100}, "split_size: expected 0 or a multiple of 64, got 100"),
     ({"k": NEW["k"]}, "v: expected a tensor beside k, got None"),
     (NEW, "cache_seqlens: expected where new keys begin"),
     ({**NEW, "k": randn(2, 1, 2, 8), "cache_seqlens": 3},

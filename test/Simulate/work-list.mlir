@@ -34,6 +34,18 @@
 // RUN: %{hopper} --entry=sinks --integers=0:200 --dims=q:1x2x70x16 --dims=k:1x2x200x16 --dims=len:1 | FileCheck %s
 // RUN: %{run} --entry=sinks --integers=0:200 --dims=q:5x2x70x16 --dims=k:5x2x200x16 --dims=len:5 | FileCheck %s
 //
+// Parts of a size: those of a batch, and many without a key behind them; a window's,
+// whose first is not that of the first key, of few and of many queries.
+// RUN: %{hopper} --entry=fixed --integers=0:200 %{nine} --seeds=3 | FileCheck %s
+// RUN: %{hopper} --entry=fixed --integers=150:200 %{one} | FileCheck %s
+// RUN: %{hopper} --entry=fixed --integers=200:200 %{three} | FileCheck %s
+// RUN: fovea-run %s --random=1 --target=sm_90a --simulate --entry=fixed --integers=0:0 %{three} | FileCheck %s --check-prefix=ZERO
+// RUN: %{run} --target=sm_80 --simulate --entry=fixed --integers=0:200 %{nine} | FileCheck %s
+// RUN: %{run} --entry=fixed --integers=0:200 %{many} | FileCheck %s
+// RUN: %{hopper} --entry=fixed_window --integers=0:200 --dims=q:5x2x70x16 --dims=k:5x2x200x16 --dims=len:5 | FileCheck %s
+// RUN: %{hopper} --entry=fixed_window --integers=0:200 --dims=q:1x2x3x16 --dims=k:1x2x200x16 --dims=len:1 | FileCheck %s
+// RUN: %{run} --entry=fixed_window --integers=0:200 --dims=q:5x2x70x16 --dims=k:5x2x200x16 --dims=len:5 | FileCheck %s
+//
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
 // ZERO: result 0: {{.*}} min 0, max 0{{$}}
@@ -85,6 +97,42 @@ func.func @sinks(%q: tensor<?x2x?x16xf16>, %k: tensor<?x2x?x16xf16>, %len: tenso
         %keep = arith.andi %past, %held : i1
         attn.yield %keep : i1
       } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, maximum = stale, split = 3>}
+      : tensor<?x2x?x16xf16>, tensor<?x2x?x16xf16>, tensor<?x2x?x16xf16> -> tensor<?x2x?x16xf16>, tensor<?x2x?xf32>
+  return %o, %l : tensor<?x2x?x16xf16>, tensor<?x2x?xf32>
+}
+
+func.func @fixed(%q: tensor<?x2x1x16xbf16>, %k: tensor<?x2x?x16xbf16>, %len: tensor<?xi32>) -> (tensor<?x2x1x16xbf16>, tensor<?x2x1xf32>) {
+  %o, %l = attn.attention %q, %k, %k scale(0.25)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %len[%b] : tensor<?xi32>
+        %n = arith.index_cast %x : i32 to index
+        %keep = arith.cmpi slt, %j, %n : index
+        attn.yield %keep : i1
+      } {split_size = 64 : i64, schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, split = fixed(64)>}
+      : tensor<?x2x1x16xbf16>, tensor<?x2x?x16xbf16>, tensor<?x2x?x16xbf16> -> tensor<?x2x1x16xbf16>, tensor<?x2x1xf32>
+  return %o, %l : tensor<?x2x1x16xbf16>, tensor<?x2x1xf32>
+}
+
+func.func @fixed_window(%q: tensor<?x2x?x16xf16>, %k: tensor<?x2x?x16xf16>, %len: tensor<?xi32>, %sinks: tensor<2xf32>) -> (tensor<?x2x?x16xf16>, tensor<?x2x?xf32>) {
+  %c2 = arith.constant 2 : index
+  %c50 = arith.constant 50 : index
+  %rows = tensor.dim %q, %c2 : tensor<?x2x?x16xf16>
+  %o, %l = attn.attention %q, %k, %k scale(0.25) init(%sinks : tensor<2xf32>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %len[%b] : tensor<?xi32>
+        %n = arith.index_cast %x : i32 to index
+        %first = arith.subi %n, %rows : index
+        %last = arith.addi %first, %i : index
+        %past = arith.cmpi sle, %j, %last : index
+        %distance = arith.subi %last, %j : index
+        %near = arith.cmpi sle, %distance, %c50 : index
+        %held = arith.cmpi slt, %j, %n : index
+        %both = arith.andi %past, %held : i1
+        %keep = arith.andi %both, %near : i1
+        attn.yield %keep : i1
+      } {split_size = 64 : i64}
       : tensor<?x2x?x16xf16>, tensor<?x2x?x16xf16>, tensor<?x2x?x16xf16> -> tensor<?x2x?x16xf16>, tensor<?x2x?xf32>
   return %o, %l : tensor<?x2x?x16xf16>, tensor<?x2x?xf32>
 }

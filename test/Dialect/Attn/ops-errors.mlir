@@ -892,6 +892,49 @@ func.func @schedule_of_saved(%x: tensor<1x2x8x16xf16>, %p: tensor<1x2x8x8xf32>) 
 
 // -----
 
+// expected-error@+1 {{split must be fixed to a multiple of the 48 keys of a tile, but is to 128}}
+#torn_tiles = #attn.schedule<tile = 64x48, order = linear, split = fixed(128)>
+
+// -----
+
+// expected-error@+1 {{split must be fixed to a multiple of the 64 keys of a tile, but is to -64}}
+#negative_parts = #attn.schedule<tile = 64x64, order = linear, split = fixed(-64)>
+
+// -----
+
+// expected-error@+1 {{split must not be fixed with a number of parts, blocks that are not of tiles, a stale maximum, a cluster or gradients, but is to 128}}
+#stale_parts = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale, split = fixed(128)>
+
+// -----
+
+// expected-error@+1 {{split must not be fixed with a number of parts, blocks that are not of tiles, a stale maximum, a cluster or gradients, but is to 128}}
+#persistent_fixed = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, blocks = persistent, split = fixed(128)>
+
+// -----
+
+// expected-error@+1 {{expected '('}}
+#no_size = #attn.schedule<tile = 64x64, order = linear, split = fixed>
+
+// -----
+
+func.func @split_size(%x: tensor<1x2x8x16xf16>) -> tensor<1x2x8x16xf16> {
+  // expected-error@+1 {{expects split_size to be a positive multiple of 64, but it is 100}}
+  %o = attn.attention %x, %x, %x scale(1.0) {split_size = 100 : i64}
+    : tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf16>
+  return %o : tensor<1x2x8x16xf16>
+}
+
+// -----
+
+func.func @other_split(%x: tensor<1x2x8x16xf16>) -> tensor<1x2x8x16xf16> {
+  // expected-error@+1 {{expects a schedule with split = fixed(128), but it is #attn.schedule<tile = 64x64, order = linear, split = 2>}}
+  %o = attn.attention %x, %x, %x scale(1.0) {split_size = 128 : i64, schedule = #attn.schedule<tile = 64x64, order = linear, split = 2>}
+    : tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf16>
+  return %o : tensor<1x2x8x16xf16>
+}
+
+// -----
+
 // expected-error@+1 {{split must be 1 in a schedule of gradients, but is 2}}
 #gradients_of_parts = #attn.schedule<tile = 64x64, order = linear, split = 2, gradients = <parallel = [head]>>
 
@@ -933,7 +976,7 @@ func.func @schedule_of_saved(%x: tensor<1x2x8x16xf16>, %p: tensor<1x2x8x8xf32>) 
 // -----
 
 func.func @split_backward(%x: tensor<1x2x8x16xf16>, %l: tensor<1x2x8xf32>) {
-  // expected-error@+1 {{expects a schedule that does not split the keys, but it has split = 3}}
+  // expected-error@+1 {{expects a schedule that does not split the keys, but it is #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 3>}}
   %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
     {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 3>}
     : tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>

@@ -19,6 +19,14 @@ func.func @short(%q: tensor<1x2x4x64xf16>, %k: tensor<1x2x300x64xf16>) -> tensor
   return %o : tensor<1x2x4x64xf16>
 }
 
+// A size that is asked for, in tiles that divide it, however few keys there are.
+// CHECK-LABEL: func @fixed
+// CHECK: schedule = #attn.schedule<tile = {{.*}}x64, {{.*}} split = fixed(192)>, split_size = 192
+func.func @fixed(%q: tensor<1x2x4x64xf16>, %k: tensor<1x2x300x64xf16>) -> tensor<1x2x4x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) {split_size = 192 : i64} : tensor<1x2x4x64xf16>, tensor<1x2x300x64xf16>, tensor<1x2x300x64xf16> -> tensor<1x2x4x64xf16>
+  return %o : tensor<1x2x4x64xf16>
+}
+
 // Enough tiles of queries, by heads or by queries; too few keys.
 // CHECK-LABEL: func @whole
 // CHECK-NOT: split

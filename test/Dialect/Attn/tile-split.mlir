@@ -198,3 +198,64 @@ func.func @each(%q: tensor<3x2x1x64xf16>, %k: tensor<3x2x?x64xf16>, %r: tensor<?
     : tensor<?x2x1x64xf16>, tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16> -> tensor<?x2x1x64xf16>
   return %o, %p : tensor<3x2x1x64xf16>, tensor<?x2x1x64xf16>
 }
+
+// -----
+
+// Parts of a size begin at its multiples, from that of the first key on, and have
+// tiles between the mask's bounds only.
+// CHECK-LABEL: func @fixed
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<1x2x?x64xf16>, %[[K:[^:]*]]: tensor<1x2x?x64xf16>)
+// CHECK: %[[KEYS:.*]] = tensor.dim %[[K]], %c2
+// CHECK: %[[PARTS:.*]] = arith.ceildivsi %[[KEYS]], %c128
+// CHECK: %[[N:.*]] = arith.maxsi %[[PARTS]], %c1
+// CHECK: scf.forall (%{{.*}}, %{{.*}}, %{{.*}}, %[[P:.*]]) = (0, 0, 0, 0) to (1, 2, %{{.*}}, %[[N]]) step (1, 1, 16, 1)
+// CHECK: %[[LOWER:.*]] = arith.muli %{{.*}}, %c32
+// CHECK: %[[BASE:.*]] = arith.floordivsi %[[LOWER]], %c128
+// CHECK: %[[FIRST:.*]] = arith.muli %[[BASE]], %c128
+// CHECK: %[[OWN:.*]] = arith.muli %[[P]], %c128
+// CHECK: %[[PLACE:.*]] = arith.addi %[[FIRST]], %[[OWN]]
+// CHECK: %[[BEGIN:.*]] = arith.maxsi %[[PLACE]], %[[LOWER]]
+// CHECK: %[[NEXT:.*]] = arith.addi %[[PLACE]], %c128
+// CHECK: %[[END:.*]] = arith.minsi %[[NEXT]], %{{.*}}
+// CHECK: scf.for %{{.*}} = %[[BEGIN]] to %[[END]] step %c32
+// CHECK: attn.merge
+func.func @fixed(%q: tensor<1x2x?x64xf16>, %k: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %c50 = arith.constant 50 : index
+      %d = arith.subi %i, %j : index
+      %near = arith.cmpi sle, %d, %c50 : index
+      attn.yield %near : i1
+    } {schedule = #attn.schedule<tile = 16x32, order = linear, split = fixed(128)>}
+    : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16> -> tensor<1x2x?x64xf16>
+  return %o : tensor<1x2x?x64xf16>
+}
+
+// -----
+
+// Batches have as many parts as their own keys need, in a list that has room for
+// all; an item behind these has a part behind all keys.
+// CHECK-LABEL: func @fixed_lengths
+// CHECK: %[[MOST:.*]] = arith.maxsi %{{.*}}, %c1
+// CHECK: %[[W:.*]] = arith.muli %[[B:.*]], %[[MOST]]
+// CHECK: %[[LIST:.*]]:5 = scf.forall (%[[AT:.*]]) in (%{{.*}})
+// CHECK-NOT: arith.sitofp
+// CHECK: scf.forall (%[[I:.*]], %{{.*}}, %{{.*}}) = (0, 0, 0) to (%[[W]], 2, %{{.*}}) step (1, 1, 64)
+// CHECK: %[[ITEM:.*]]:3 = scf.if
+// CHECK: %[[IS:.*]] = arith.cmpi slt, %[[I]]
+// CHECK: %[[NUMBER:.*]] = tensor.extract %[[LIST]]#4[%[[I]]]
+// CHECK: arith.select %[[IS]], %[[NUMBER]], %[[MOST]]
+// CHECK-NOT: attn.merge
+func.func @fixed_lengths(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor<?xi32>) -> tensor<?x2x?x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %len[%b] : tensor<?xi32>
+      %n = arith.index_cast %x : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x64, order = linear, split = fixed(256)>}
+    : tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16> -> tensor<?x2x?x64xf16>
+  return %o : tensor<?x2x?x64xf16>
+}

@@ -186,7 +186,7 @@ static void pullFromState(Backward &backward, AttentionOp op, Value gradient,
       forward, loc, outputType, rowType.clone(forward.getF64Type()),
       op.getQuery(), op.getKey(), op.getValue(), op.getScaleAttr(),
       op.getDropoutAttr(), op.getSeed(), op.getOffset(), op.getInitOutput(),
-      op.getInitLse(), op.getScheduleAttr());
+      op.getInitLse(), op.getSplitSizeAttr(), op.getScheduleAttr());
   attention.getScore().takeBody(op.getScore());
   attention.getMask().takeBody(op.getMask());
   op.getOutput().replaceAllUsesWith(attention.getOutput());

@@ -123,7 +123,8 @@ static AttentionOp buildForward(RewriterBase &rewriter, AttentionBackwardOp op,
       rewriter, forward.values.getLoc(), outputType, lseType, op.getQuery(),
       op.getKey(), op.getValue(), op.getScaleAttr(), op.getDropoutAttr(),
       op.getSeed(), op.getOffset(), /*initOutput=*/Value(),
-      /*initLse=*/Value(), /*schedule=*/ScheduleAttr());
+      /*initLse=*/Value(), /*split_size=*/IntegerAttr(),
+      /*schedule=*/ScheduleAttr());
   rewriter.cloneRegionBefore(op.getScore(), attention.getScore(),
                              attention.getScore().end());
   rewriter.cloneRegionBefore(op.getMask(), attention.getMask(),

@@ -119,7 +119,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
                               int64_t &stages, Maximum &maximum, KeyOrder &keys,
                               Blocks &blocks, Products &products,
                               Captures &captures, int64_t &split,
-                              int64_t &widen, int64_t &parts, int64_t &cluster,
+                              int64_t &splitSize, int64_t &widen,
+                              int64_t &parts, int64_t &cluster,
                               GradientsAttr &gradients) {
   split = cluster = 1;
   return parseOptional(
@@ -143,6 +144,10 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
                              products);
         if (name == "captures")
           return parseChoice(parser, name, {"gathered", "tiled"}, captures);
+        if (name == "split" && succeeded(parser.parseOptionalKeyword("fixed")))
+          return ParseResult(failure(failed(parser.parseLParen()) ||
+                                     failed(parseField(parser, splitSize)) ||
+                                     failed(parser.parseRParen())));
         if (name == "split")
           return parseField(parser, split);
         if (name == "widen")
@@ -158,8 +163,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
 static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
                        Maximum maximum, KeyOrder keys, Blocks blocks,
                        Products products, Captures captures, int64_t split,
-                       int64_t widen, int64_t parts, int64_t cluster,
-                       GradientsAttr gradients) {
+                       int64_t splitSize, int64_t widen, int64_t parts,
+                       int64_t cluster, GradientsAttr gradients) {
   if (warps || stages)
     printer << ", warps = " << warps << ", stages = " << stages;
   if (maximum != Maximum::Exact)
@@ -174,6 +179,8 @@ static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
     printer << ", captures = " << stringifyEnum(captures);
   if (split != 1)
     printer << ", split = " << split;
+  if (splitSize)
+    printer << ", split = fixed(" << splitSize << ")";
   if (widen)
     printer << ", widen = " << widen;
   if (parts)
@@ -216,25 +223,31 @@ void AttnDialect::registerAttributes() {
       >();
 }
 
-ScheduleAttr ScheduleAttr::with(const Changes &changes) const {
-  return get(
-      getContext(), getQueryTile(), getKeyTile(), getOrder(), getWarps(),
-      getStages(), changes.maximum.value_or(getMaximum()),
-      changes.keys.value_or(getKeys()), changes.blocks.value_or(getBlocks()),
-      getProducts(), changes.captures.value_or(getCaptures()),
-      changes.split.value_or(getSplit()), changes.widen.value_or(getWiden()),
-      getParts(), changes.cluster.value_or(getCluster()),
-      changes.gradients ? changes.gradients : getGradients());
+int64_t ScheduleAttr::countParts(int64_t keys) const {
+  if (!getSplitSize())
+    return getSplit();
+  return std::max<int64_t>(llvm::divideCeil(keys, getSplitSize()), 1);
 }
 
-LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                   int64_t queryTile, int64_t keyTile,
-                                   WorkOrder order, int64_t warps,
-                                   int64_t stages, Maximum maximum,
-                                   KeyOrder keys, Blocks blocks,
-                                   Products /*products*/, Captures captures,
-                                   int64_t split, int64_t widen, int64_t parts,
-                                   int64_t cluster, GradientsAttr gradients) {
+ScheduleAttr ScheduleAttr::with(const Changes &changes) const {
+  return get(getContext(), getQueryTile(), getKeyTile(), getOrder(), getWarps(),
+             getStages(), changes.maximum.value_or(getMaximum()),
+             changes.keys.value_or(getKeys()),
+             changes.blocks.value_or(getBlocks()), getProducts(),
+             changes.captures.value_or(getCaptures()),
+             changes.split.value_or(getSplit()),
+             changes.splitSize.value_or(getSplitSize()),
+             changes.widen.value_or(getWiden()), getParts(),
+             changes.cluster.value_or(getCluster()),
+             changes.gradients ? changes.gradients : getGradients());
+}
+
+LogicalResult ScheduleAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, int64_t queryTile,
+    int64_t keyTile, WorkOrder order, int64_t warps, int64_t stages,
+    Maximum maximum, KeyOrder keys, Blocks blocks, Products /*products*/,
+    Captures captures, int64_t split, int64_t splitSize, int64_t widen,
+    int64_t parts, int64_t cluster, GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;
@@ -244,6 +257,16 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (split > 1 && blocks != Blocks::Tiles)
     return emitError() << "split must be 1 where blocks are persistent, but is "
                        << split;
+  if (splitSize < 0 || splitSize % keyTile)
+    return emitError() << "split must be fixed to a multiple of the " << keyTile
+                       << " keys of a tile, but is to " << splitSize;
+  // A step with an earlier maximum starts again for other rows, too.
+  if (splitSize && (split > 1 || blocks != Blocks::Tiles ||
+                    maximum != Maximum::Exact || cluster > 1 || gradients))
+    return emitError() << "split must not be fixed with a number of parts, "
+                          "blocks that are not of tiles, a stale maximum, a "
+                          "cluster or gradients, but is to "
+                       << splitSize;
   if (blocks == Blocks::Shared && order != WorkOrder::Linear)
     return emitError()
            << "order must be linear where blocks share tiles, which "

@@ -434,6 +434,16 @@ LogicalResult AttentionOp::verify() {
   if (failed(verifyFinite(*this, "scale", getScale())) ||
       failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
     return failure();
+  if (auto size = static_cast<int64_t>(getSplitSize().value_or(64));
+      size < 64 || size % 64)
+    return emitOpError("expects split_size to be a positive multiple of 64, "
+                       "but it is ")
+           << size;
+  if (getSplitSize() && getSchedule() &&
+      getSchedule()->getSplitSize() != static_cast<int64_t>(*getSplitSize()))
+    return emitOpError("expects a schedule with split = fixed(")
+           << static_cast<int64_t>(*getSplitSize()) << "), but it is "
+           << *getSchedule();
   return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);
 }
 
@@ -499,10 +509,10 @@ LogicalResult AttentionBackwardOp::verify() {
   }
   if (getSchedule() && p)
     return emitOpError("expects a schedule only with statistics");
-  if (getSchedule() && getSchedule()->getSplit() != 1)
+  if (getSchedule() && getSchedule()->isSplit())
     return emitOpError("expects a schedule that does not split the keys, but "
-                       "it has split = ")
-           << getSchedule()->getSplit();
+                       "it is ")
+           << *getSchedule();
   if (failed(verifyFinite(*this, "scale", getScale())) ||
       failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
     return failure();

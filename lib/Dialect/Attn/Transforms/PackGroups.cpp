@@ -231,7 +231,7 @@ void PackGroups::pack(RewriterBase &rewriter, AttentionOp op,
                          : Value(),
       op.getInitLse() ? packInit(rewriter, loc, op.getInitLse(), group)
                       : Value(),
-      op.getScheduleAttr());
+      op.getSplitSizeAttr(), op.getScheduleAttr());
   packRegion(rewriter, op.getScore(), packed.getScore(), group);
   packRegion(rewriter, op.getMask(), packed.getMask(), group);
   rewriter.setInsertionPointAfter(packed);

@@ -234,6 +234,11 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       first: loops in front make the list of them, of less than
       `2 * B + 17 * n` parts. Only where `B` is static do the bits of a batch
       not depend on the others;
+    - `split = fixed(n)`, forward pass only, without persistent blocks and with the
+      exact maximum: the tiles of keys are divided at all multiples of `n` keys, a
+      multiple of those of a tile, whatever the machine and the other batches. Parts
+      are merged in the order of their keys, so that a row's bits depend on nothing
+      but the row. There are at most as many parts as a batch's keys may have;
     - `widen = n`, GPUs with bulk copies only, forward pass: keys and values whose
       graph widens them from 8 bits (`f8E4M3FN`) are copied as bytes, `stages`
       tiles of them, and `n` more warps of each block, 4 or 8, widen them into two
@@ -260,6 +265,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
                    maximum = stale, keys = descending>
     #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 4,
                    split = 16>
+    #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 2,
+                   split = fixed(2048)>
     #attn.schedule<tile = 256x64, order = linear, warps = 16, stages = 4,
                    maximum = stale, products = alternating>
     #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 3,
@@ -284,6 +291,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedProducts:$products,
     DefaultValuedCaptures:$captures,
     DefaultValuedParameter<"int64_t", "1">:$split,
+    DefaultValuedParameter<"int64_t", "0">:$splitSize,
     DefaultValuedParameter<"int64_t", "0">:$widen,
     DefaultValuedParameter<"int64_t", "0">:$parts,
     DefaultValuedParameter<"int64_t", "1">:$cluster,
@@ -300,20 +308,21 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
            "::fovea::attn::Products::Overlapped">:$products,
       CArg<"::fovea::attn::Captures",
            "::fovea::attn::Captures::Gathered">:$captures,
-      CArg<"int64_t", "1">:$split, CArg<"int64_t", "0">:$widen,
+      CArg<"int64_t", "1">:$split, CArg<"int64_t", "0">:$splitSize,
+      CArg<"int64_t", "0">:$widen,
       CArg<"int64_t", "0">:$parts, CArg<"int64_t", "1">:$cluster,
       CArg<"::fovea::attn::GradientsAttr", "{}">:$gradients),
       [{
         return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum,
-                     keys, blocks, products, captures, split, widen, parts,
-                     cluster, gradients);
+                     keys, blocks, products, captures, split, splitSize, widen,
+                     parts, cluster, gradients);
       }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
     `,` `order` `=` $order ``
     custom<Parts>($warps, $stages, $maximum, $keys, $blocks, $products,
-                  $captures, $split, $widen, $parts, $cluster,
+                  $captures, $split, $splitSize, $widen, $parts, $cluster,
                   $gradients) `>`
   }];
   let extraClassDeclaration = [{
@@ -323,10 +332,15 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       std::optional<Blocks> blocks = {};
       std::optional<Captures> captures = {};
       std::optional<int64_t> split = {};
+      std::optional<int64_t> splitSize = {};
       std::optional<int64_t> widen = {};
       std::optional<int64_t> cluster = {};
       GradientsAttr gradients = {};
     };
+    /// Returns true if the keys of a tile of queries are in several parts.
+    bool isSplit() const { return getSplit() > 1 || getSplitSize(); }
+    /// Returns the parts that `keys` are divided into, at least one.
+    int64_t countParts(int64_t keys) const;
     /// Returns the schedule with the parts of `changes` that are given.
     ScheduleAttr with(const Changes &changes) const;
   }];

@@ -454,6 +454,11 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
     large, f32 has no room for both. The dropout acts on the element
     `[b, h, i, j]` of a `[B, H, Sq, Sk]` tensor and not on `lse`.
 
+    With `split_size`, a positive multiple of 64, the sums over keys are divided
+    at all multiples of so many keys and merged in their order (`split = fixed` of
+    `#attn.schedule`): a row's bits then depend on the row alone, and not on which
+    other batches there are, how long these are, or how many keys there might be.
+
     A key that the mask removes contributes nothing, whatever its key and value
     hold: a cache may contain NaN behind a sequence's length. This holds, also
     for the gradients, of every key that comparisons on the key remove for all
@@ -488,6 +493,7 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
                        Optional<I64>:$offset,
                        Optional<Attn_Tensor4D>:$initOutput,
                        Optional<TensorRankOf<[F32, F64], [1, 2, 3]>>:$initLse,
+                       OptionalAttr<I64Attr>:$split_size,
                        OptionalAttr<Attn_ScheduleAttr>:$schedule);
   let results = (outs Attn_Tensor4D:$output,
                       Optional<3DTensorOf<[F32, F64]>>:$lse);

@@ -646,6 +646,7 @@ void Plan::build(SmallVectorImpl<Operation *> &erased,
                                        dropout, seed, offset,
                                        /*initOutput=*/Value(),
                                        /*initLse=*/Value(),
+                                       /*split_size=*/IntegerAttr(),
                                        /*schedule=*/ScheduleAttr());
   if (score.value != score.base)
     buildScoreRegion(*graph, score, scoreLayout(),

@@ -303,7 +303,7 @@ bool raiseSinks(AttentionOp attention) {
       attention.getQuery(), attention.getKey(), attention.getValue(),
       attention.getScaleAttr(), attention.getDropoutAttr(), attention.getSeed(),
       attention.getOffset(), /*initOutput=*/Value(), sinks,
-      /*schedule=*/ScheduleAttr());
+      attention.getSplitSizeAttr(), /*schedule=*/ScheduleAttr());
   raised.getScore().takeBody(attention.getScore());
   raised.getMask().takeBody(attention.getMask());
   last->getResult(0).replaceAllUsesWith(

@@ -123,22 +123,25 @@ static FailureOr<scf::ForallOp> tileRows(RewriterBase &rewriter,
 }
 
 /// Replaces `root` by a loop over its batches, heads, tiles of queries and
-/// parts of the keys, whose results are merged: `split` parts, of all batches
-/// together if their number is not static, or those of `list`, whose items are
-/// the first dimension of the loop. Sets `part` to the part of an iteration.
-static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
-                                          FinalizeOp root, int64_t queryTile,
-                                          int64_t split,
-                                          const std::optional<WorkList> &list,
-                                          std::optional<KeyPart> &part) {
+/// parts of the keys, whose results are merged: those that `schedule` splits
+/// `keys` into, of all batches together if their number is not static, or those
+/// of `list`, whose items are the first dimension of the loop. Sets `part` to
+/// the part of an iteration.
+static FailureOr<scf::ForallOp>
+tileParts(RewriterBase &rewriter, FinalizeOp root, int64_t queryTile,
+          ScheduleAttr schedule, OpFoldResult keys,
+          const std::optional<WorkList> &list, std::optional<KeyPart> &part) {
   Location loc = root.getLoc();
   OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1),
                step = rewriter.getIndexAttr(queryTile);
   SmallVector<OpFoldResult> sizes =
       tensor::getMixedSizes(rewriter, loc, root.getAcc());
   IndexMath math(rewriter, loc);
-  OpFoldResult count = math.constant(split);
-  if (!list && !IndexMath::constantOf(sizes[0]))
+  int64_t partSize = schedule.getSplitSize();
+  OpFoldResult count = math.constant(schedule.getSplit());
+  if (!list && partSize)
+    count = countParts(math, keys, partSize);
+  else if (!list && !IndexMath::constantOf(sizes[0]))
     count = math.max(math.truncDiv(count, math.max(sizes[0], math.constant(1))),
                      math.constant(1));
   // The workspace has a dimension of items for that of batches, or one of parts
@@ -176,7 +179,7 @@ static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
     part = item.part;
     place[0] = item.batch;
   } else {
-    part = KeyPart{ivs[3], count};
+    part = KeyPart{ivs[3], count, partSize};
     first.insert(first.begin(), ivs[3]);
   }
   first.push_back(zero);
@@ -426,8 +429,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
          << " tables for the mask";
 
   std::optional<WorkList> list;
-  if (schedule.getSplit() > 1)
-    list = WorkList::create(rewriter, last, keyTile, schedule.getSplit());
+  if (schedule.isSplit())
+    list = WorkList::create(rewriter, last, keyTile, schedule);
   rewriter.setInsertionPoint(root);
   OpFoldResult queries =
       tensor::getMixedSize(rewriter, root.getLoc(), root.getOutput(), 2);
@@ -436,10 +439,12 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   unsigned accBits =
       getElementTypeOrSelf(root.getAcc()).getIntOrFloatBitWidth();
   std::optional<KeyPart> part;
+  OpFoldResult keys =
+      tensor::getMixedSize(rewriter, root.getLoc(), last.getKey(), 2);
   FailureOr<scf::ForallOp> rows =
-      schedule.getSplit() > 1 ? tileParts(rewriter, root, queryTile,
-                                          schedule.getSplit(), list, part)
-                              : tileRows(rewriter, root, queryTile);
+      schedule.isSplit()
+          ? tileParts(rewriter, root, queryTile, schedule, keys, list, part)
+          : tileRows(rewriter, root, queryTile);
   if (failed(rows))
     return root.emitOpError("cannot be tiled");
   scf::ForallOp forall = *rows;

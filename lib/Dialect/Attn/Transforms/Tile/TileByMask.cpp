@@ -183,10 +183,16 @@ Value fovea::attn::countKeyTiles(OpBuilder &builder, OnlineAttentionOp pass,
 }
 
 /// Returns the first place of a part's tiles of `size` from `lower` on, and the
-/// end of the last of them. Parts differ by at most one tile.
+/// end of the last of them. Parts of no given size differ by at most one tile.
 static std::pair<OpFoldResult, OpFoldResult>
 getTilesOf(IndexMath &math, KeyPart part, OpFoldResult lower,
            OpFoldResult upper, int64_t size) {
+  if (part.size) {
+    OpFoldResult keys = math.constant(part.size);
+    OpFoldResult begin = math.add(getTileOf(math, lower, part.size),
+                                  math.mul(part.number, keys));
+    return {math.max(begin, lower), math.min(math.add(begin, keys), upper)};
+  }
   OpFoldResult step = math.constant(size);
   OpFoldResult tiles = countTiles(math, lower, upper, size);
   auto getPlace = [&](OpFoldResult number) {

@@ -22,9 +22,11 @@ struct MaskedLoopInfo {
   bool isExact = true;
 };
 
-/// One of `count` parts of the keys.
+/// One of `count` parts of the keys or, with `size`, of those between the
+/// multiples of so many keys, from the first that the mask keeps on.
 struct KeyPart {
   mlir::OpFoldResult number, count;
+  int64_t size = 0;
 };
 
 /// Cuts `pass`, already a tile of queries, into an `scf.for` over tiles of
@@ -46,8 +48,8 @@ mlir::FailureOr<MaskedLoopInfo> tileByMask(mlir::RewriterBase &rewriter,
                                            const MaskTables &tables,
                                            bool cutsTiles);
 
-/// Emits the number of tiles of `size` keys that the mask keeps of any query of
-/// `batch`, of a pass that is not yet tiled.
+/// Emits the number of tiles of `size` keys, or of parts of a size, that the
+/// mask keeps of any query of `batch`, of a pass that is not yet tiled.
 mlir::Value countKeyTiles(mlir::OpBuilder &builder, OnlineAttentionOp pass,
                           mlir::Value batch, int64_t size);
 

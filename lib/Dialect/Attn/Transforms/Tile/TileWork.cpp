@@ -165,27 +165,43 @@ static SmallVector<Value> forEachBatch(
           .getResults());
 }
 
+OpFoldResult fovea::attn::countParts(IndexMath &math, OpFoldResult keys,
+                                     int64_t size) {
+  return math.max(math.ceilDiv(keys, math.constant(size)), math.constant(1));
+}
+
 std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
                                          OnlineAttentionOp pass,
-                                         int64_t keyTile, int64_t split) {
+                                         int64_t keyTile,
+                                         ScheduleAttr schedule) {
   Region &mask = pass.getMask();
   Location loc = pass.getLoc();
   rewriter.setInsertionPoint(pass);
-  OpFoldResult batches = getScoreSizes(rewriter, pass).front();
+  SmallVector<OpFoldResult> sizes = getScoreSizes(rewriter, pass);
+  OpFoldResult batches = sizes.front();
   if (IndexMath::constantOf(batches) || !readsByBatch(mask))
     return std::nullopt;
   OpFoldResult one = rewriter.getIndexAttr(1);
 
   WorkList list;
   IndexMath math(rewriter, loc);
-  Value average = choosePartsOfAverage(rewriter, loc, batches, split);
-  // Where batches keep the machine busy as they are, an item takes at most
-  // about as long as each of `split` that share all keys.
-  OpFoldResult extra = math.select(math.equal(average, math.constant(1)),
-                                   math.min(batches, math.constant(split)),
-                                   math.mul(batches, average));
-  list.size = math.materialize(math.max(
-      math.sub(math.add(batches, extra), math.constant(1)), math.constant(0)));
+  OpFoldResult extra;
+  if ((list.partSize = schedule.getSplitSize())) {
+    OpFoldResult most = countParts(math, sizes.back(), list.partSize);
+    list.noPart = math.materialize(most);
+    list.size = math.materialize(math.mul(batches, most));
+  } else {
+    int64_t split = schedule.getSplit();
+    Value average = choosePartsOfAverage(rewriter, loc, batches, split);
+    // Where batches keep the machine busy as they are, an item takes at most
+    // about as long as each of `split` that share all keys.
+    extra = math.select(math.equal(average, math.constant(1)),
+                        math.min(batches, math.constant(split)),
+                        math.mul(batches, average));
+    list.size = math.materialize(
+        math.max(math.sub(math.add(batches, extra), math.constant(1)),
+                 math.constant(0)));
+  }
   // One batch needs no list.
   list.isOne = math.materialize(math.equal(batches, math.constant(1)),
                                 /*isBoolean=*/true);
@@ -195,14 +211,12 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
   Value domain = tensor::EmptyOp::create(rewriter, loc, {batches},
                                          rewriter.getIndexType());
   auto getTiles = [&](OpBuilder &builder, Value batch) {
-    return countKeyTiles(builder, pass, batch, keyTile);
+    return countKeyTiles(builder, pass, batch,
+                         list.partSize ? list.partSize : keyTile);
   };
 
   auto emit = [&](OpBuilder &nested, Value batch) {
-    Value all =
-        sumOver(nested, loc, domain, 1, [&](IndexMath &math, Value at) {
-          return SmallVector<OpFoldResult>{getTiles(math.getBuilder(), at)};
-        }).front();
+    IndexMath outer(nested, loc);
     // A batch's share is rounded down, from one that is too small by more than
     // floats are off, so that all shares together are less than `extra`.
     Formula f{nested, loc, nested.getF32Type()};
@@ -212,16 +226,24 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
                                                  math.materialize(index));
       return f.make<arith::SIToFPOp>(f.type, integer);
     };
-    IndexMath outer(nested, loc);
-    Value share = f.div(f.mul(toFloat(f, extra), 1 - 0x1p-16),
-                        toFloat(f, outer.max(all, outer.constant(1))));
+    Value share;
+    if (!list.partSize) {
+      Value all =
+          sumOver(nested, loc, domain, 1, [&](IndexMath &math, Value at) {
+            return SmallVector<OpFoldResult>{getTiles(math.getBuilder(), at)};
+          }).front();
+      share = f.div(f.mul(toFloat(f, extra), 1 - 0x1p-16),
+                    toFloat(f, outer.max(all, outer.constant(1))));
+    }
     auto getParts = [&](IndexMath &math, Value tiles) {
+      OpFoldResult one = math.constant(1);
+      if (list.partSize)
+        return math.max(one, tiles);
       Formula f{math.getBuilder(), loc, nested.getF32Type()};
       Value rounded = f.make<arith::FPToSIOp>(f.builder.getI64Type(),
                                               f.mul(toFloat(f, tiles), share));
       OpFoldResult more =
           f.make<arith::IndexCastOp>(f.builder.getIndexType(), rounded);
-      OpFoldResult one = math.constant(1);
       return math.max(one, math.min(tiles, math.add(one, more)));
     };
 
@@ -286,11 +308,15 @@ WorkList::Item WorkList::getItem(OpBuilder &builder, Location loc,
               isUsed, getElement(nested, loc, tensor, place), other));
         };
         Value batch = getUsed(batches, number, math.constant(0));
-        // An item that there is not has one of so many parts that it is empty.
-        return {batch, getUsed(numbers, number, math.constant(0)),
+        // An item that there is not has one of so many parts that it is empty,
+        // or one behind all.
+        OpFoldResult none = math.constant(0);
+        if (partSize)
+          none = noPart;
+        return {batch, getUsed(numbers, number, none),
                 getUsed(parts, batch, math.constant(kMaxPosition))};
       });
-  return {item[0], {item[1], item[2]}};
+  return {item[0], {item[1], item[2], partSize}};
 }
 
 std::pair<Value, Value> WorkList::getItems(OpBuilder &builder, Location loc,

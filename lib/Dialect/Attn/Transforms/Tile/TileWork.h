@@ -17,7 +17,11 @@
 //   batch[w], number[w]   the batch of item w, and which of its parts it is
 //
 // There are less than B + extra items. One batch has extra items of about as
-// many tiles, and no list.
+// many tiles, and no list. Where parts have a given size, instead,
+//
+//   parts[b]   those between multiples of the size that have a tile, at least 1
+//
+// and there are at most B times as many as a batch's keys may have.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,16 +32,20 @@
 
 namespace fovea::attn {
 
+/// Returns the number of parts of `size` that so many keys have, at least one.
+mlir::OpFoldResult countParts(IndexMath &math, mlir::OpFoldResult keys,
+                              int64_t size);
+
 /// The items of work of a head: parts of the keys of its batches.
 class WorkList {
 public:
   /// Emits the loop that computes the list for `pass`, which is not yet tiled,
   /// at the insertion point; none if its mask keeps as many keys of each batch,
-  /// or if the number of batches is static. `split` is the number of items that
-  /// keep a machine busy at once.
+  /// or if the number of batches is static. `schedule` splits the keys: into as
+  /// many items as keep a machine busy at once, or into parts of a size.
   static std::optional<WorkList> create(mlir::RewriterBase &rewriter,
                                         OnlineAttentionOp pass, int64_t keyTile,
-                                        int64_t split);
+                                        ScheduleAttr schedule);
 
   /// The number of items that there can be.
   mlir::Value getSize() const { return size; }
@@ -63,6 +71,9 @@ private:
                                                mlir::Value batch) const;
 
   mlir::Value size;
+  /// The size of a part, if that is given, and the number of one without a key.
+  int64_t partSize = 0;
+  mlir::Value noPart;
   /// True if there is one batch.
   mlir::Value isOne;
   /// By batch.
