@@ -8,7 +8,8 @@ installed, and PyTorch's scaled_dot_product_attention, in one process.
                              [--heads 32] [--kv-heads 8] [--queries 1]
                              [--dim 128] [--dtype bf16] [--rounds 5]
                              [--schedule 64x128/4/2/exact/16 ...]
-                             [--pages 16 64 ... [--skew] [--append] [--small]]
+                             [--pages 16 64 ... [--skew] [--append] [--small]
+                              [--sinks] [--split-size 2048]]
 
 A cell is batch x keys. Every kernel is captured into a CUDA graph of several
 calls, each of other keys and values, 160 MB at least in all, so that none are in
@@ -27,11 +28,14 @@ column of ratios is the time of Fovea's contiguous cache to that of the row, and
 of bandwidths counts the bytes of the row's own cache. With `--skew`, lengths fall as in Zipf's law, and their mean is a quarter of
 the cell's; bandwidths count keys and values of these lengths. With `--append`, calls
 write the keys and values of the queries to the cache, and rotate them, by no angle.
-With `--small`, there are also caches of float8_e4m3fn of Fovea, without appending.
+With `--small`, there are also caches of float8_e4m3fn of Fovea, without appending, and
+with `--sinks` calls of Fovea with a sink of each head; with `--split-size`, such whose
+sums are divided at multiples of it, whatever the batch.
 `--pages 0` has contiguous caches alone.
 """
 
 import argparse
+import functools
 import gc
 import math
 import pathlib
@@ -167,6 +171,13 @@ def compare_pages(options, cell):
     calls = [("fovea", fovea.flash_attn_with_kvcache, False)]
     if options.small:
         calls.append(("8 bits", fovea.flash_attn_with_kvcache, True))
+    if options.sinks:
+        calls.append(("sinks", functools.partial(
+            fovea.flash_attn_with_kvcache,
+            s_aux=torch.randn(options.heads, device="cuda")), False))
+    for keys_of_part in options.split_size:
+        calls.append((f"parts of {keys_of_part}", functools.partial(
+            fovea.flash_attn_with_kvcache, split_size=keys_of_part), False))
     if flash_attn_with_kvcache:
         calls.append(("FlashAttention-3", flash_attn_with_kvcache, False))
     graphs = []
@@ -187,11 +198,12 @@ def compare_pages(options, cell):
                 caches.append(cache)
             del rows
             try:
+                sinks = getattr(call, "keywords", {}).get("s_aux")
                 error = reference_error(caches[0].attend(call, q), q, *first,
-                                        lengths)
+                                        lengths, sinks)
                 graphs.append((label, error, capture(
-                    lambda q, cache, _, call=call: cache.attend(call, q), q,
-                    [(cache, None) for cache in caches]), caches))
+                    [functools.partial(cache.attend, call, q)
+                     for cache in caches]), caches))
             except RuntimeError as refusal:
                 print(f"  {label}: {str(refusal).splitlines()[0]}")
             del first, caches
@@ -213,9 +225,9 @@ def pytorch(backend):
     return call
 
 
-def reference_error(output, q, k, v, lengths=None):
+def reference_error(output, q, k, v, lengths=None, sinks=None):
     """Against float64, on the first and last sequences. With lengths, the last
-    query is at the last key."""
+    query is at the last key. Sinks, of each head, are scores of one more key."""
     worst = 0.0
     for b in {0, q.shape[0] - 1}:
         groups = q[b].double().unflatten(0, (k.shape[1], -1))
@@ -225,20 +237,24 @@ def reference_error(output, q, k, v, lengths=None):
             hidden = torch.ones(s.shape[2:], dtype=torch.bool, device=s.device)
             hidden = hidden.triu(length - s.shape[2] + 1)
             s.masked_fill_(hidden, -math.inf)
-        p = (s / math.sqrt(q.shape[3])).softmax(-1).nan_to_num(0)
+        s /= math.sqrt(q.shape[3])
+        if sinks is not None:
+            sink = sinks.double().view(s.shape[0], s.shape[1], 1, 1)
+            s = torch.cat([s, sink.expand(*s.shape[:3], 1)], -1)
+        p = s.softmax(-1).nan_to_num(0)[..., :length]
         expected = torch.einsum("hgij,hjd->hgid", p, v[b, :, :length].double())
         error = (output[b].double() - expected.flatten(0, 1)).abs().max()
         worst = max(worst, (error / expected.abs().max()).item())
     return worst
 
 
-def capture(call, q, buffers):
-    """A CUDA graph that calls with each of `buffers` in turn."""
+def capture(calls):
+    """A CUDA graph of all of `calls`."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
-        for k, v in buffers:
-            call(q, k, v)
+        for call in calls:
+            call()
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     # A graph that is collected during a capture ends it.
@@ -246,8 +262,8 @@ def capture(call, q, buffers):
     gc.disable()
     try:
         with torch.cuda.graph(graph):
-            for k, v in buffers:
-                call(q, k, v)
+            for call in calls:
+                call()
     finally:
         gc.enable()
     return graph
@@ -282,6 +298,8 @@ def main():
     parser.add_argument("--skew", action="store_true")
     parser.add_argument("--append", action="store_true")
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--sinks", action="store_true")
+    parser.add_argument("--split-size", type=int, nargs="+", default=[])
     options = parser.parse_args()
     if options.small and options.append:
         parser.error("--small: expected no --append")
@@ -332,7 +350,8 @@ def main():
             operands = own if call is flash3 else buffers
             try:
                 error = reference_error(call(q, *operands[0]), q, *buffers[0])
-                graphs.append((name, error, capture(call, q, operands)))
+                graphs.append((name, error, capture(
+                    [functools.partial(call, q, *pair) for pair in operands])))
             except RuntimeError as refusal:
                 print(f"  {name}: {str(refusal).splitlines()[0]}")
         rounds = [[seconds(graph, len(buffers)) for _, _, graph in graphs]

@@ -29,6 +29,7 @@ and FILE.png if matplotlib is there.
 
 import argparse
 import functools
+import importlib
 import json
 import math
 import pathlib
@@ -62,19 +63,24 @@ CAUSAL = """
   } : SCORES"""
 
 
-def scheduled(dtype, dim, causal, schedule):
-    """One attention of any batch and length with a schedule, as MLIR."""
-    t = f"tensor<?x{HIDDEN // dim}x?x{dim}x{dtype}>"
+def schedule_text(schedule, is_masked):
+    """What `#attn.schedule` has for a schedule as `--schedule` names it."""
     tile, warps, stages, *choices = schedule.split("/")
-    text = (f"tile = {tile}, order = {'longest_first' if causal else 'linear'}, "
+    text = (f"tile = {tile}, order = {'longest_first' if is_masked else 'linear'}, "
             f"warps = {warps}, stages = {stages}")
     for choice in choices:
         text += f", {PARTS[choice]} = {choice}" if choice in PARTS else f", {choice}"
+    return text
+
+
+def scheduled(dtype, dim, causal, schedule):
+    """One attention of any batch and length with a schedule, as MLIR."""
+    t = f"tensor<?x{HIDDEN // dim}x?x{dim}x{dtype}>"
     mask = CAUSAL[CAUSAL.index("{"):CAUSAL.rindex(":")] if causal else ""
     return f"""
 func.func @attend(%q: {t}, %k: {t}, %v: {t}) -> {t} {{
   %o = attn.attention %q, %k, %v scale({1 / math.sqrt(dim)})
-    {"mask" if causal else ""} {mask} {{schedule = #attn.schedule<{text}>}}
+    {"mask" if causal else ""} {mask} {{schedule = #attn.schedule<{schedule_text(schedule, causal)}>}}
     : {t}, {t}, {t} -> {t}
   return %o : {t}
 }}"""
@@ -172,19 +178,26 @@ def measure_rates(options, calls, flops):
     return rates
 
 
+def print_rates(name, rate, ratios, error):
+    """Prints a kernel's rates, burst and sustained, and their ratios to others."""
+    columns = ["/".join(f"{x:.0f}" for x in rate)]
+    columns += ["/".join(f"{a / b:.2f}" for a, b in zip(rate, other))
+                for other in ratios]
+    print(f"  {name:24}" + "".join(f"{column:>14}" for column in columns) +
+          f"{error:10.1e}", flush=True)
+
+
 def find_peers():
-    """Calls of other libraries, by name: of [B, S, H, D], and if causal."""
+    """Calls of other libraries, by name: of [B, S, H, D], and if causal; and
+    of ragged batches, [T, H, D]."""
     peers = {}
-    try:
-        import fa3_fwd_interface as flash3
-        peers["FlashAttention-3"] = flash3.flash_attn_func
-    except ImportError:
-        pass
-    try:
-        import flash_attn.cute as flash4
-        peers["FlashAttention-4"] = flash4.flash_attn_func
-    except ImportError:
-        pass
+    for name, module in (("FlashAttention-3", "fa3_fwd_interface"),
+                         ("FlashAttention-4", "flash_attn.cute")):
+        try:
+            library = importlib.import_module(module)
+        except ImportError:
+            continue
+        peers[name] = library.flash_attn_func, library.flash_attn_varlen_func
     return peers
 
 
@@ -310,7 +323,7 @@ def main():
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, "
           f"cuDNN {torch.backends.cudnn.version()}, {options.dtype}, target "
           f"{options.target}; TFLOP/s burst/sustained")
-    peers = find_peers()
+    peers = {name: function for name, (function, _) in find_peers().items()}
     if options.flex:
         peers["FlexAttention"] = flex()
     ours = ["fovea", "fovea, any length", *options.schedule]
@@ -330,13 +343,10 @@ def main():
                         for at in range(len(rates["cuDNN"]))]
                 print(f"s={length} d={dim} {'causal' if causal else 'full'}")
                 for name, rate in rates.items():
-                    text = "/".join(f"{x:.0f}" for x in rate)
-                    ratio = [a / b for a, b in zip(rate, best)]
                     if name in ours:
-                        ratios[name].append(ratio)
-                    print(f"  {name:24}{text:>14}"
-                          f"{'/'.join(f'{x:.2f}' for x in ratio):>14}"
-                          f"{errors[name]:10.1e}", flush=True)
+                        ratios[name].append(
+                            [a / b for a, b in zip(rate, best)])
+                    print_rates(name, rate, [best], errors[name])
                 cells.append({"length": length, "dim": dim, "causal": causal,
                               "rates": rates, "errors": errors})
     for name, each in ratios.items():
