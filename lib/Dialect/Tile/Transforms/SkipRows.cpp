@@ -59,6 +59,8 @@ public:
   /// groups cannot bound the loop on their own, or nullopt.
   std::optional<StringRef> analyze(int64_t rows);
 
+  scf::ForOp getLoop() const { return loop; }
+
   /// Passes by the slots up to those of the `end` for all rows.
   void passByRest(Value end);
 
@@ -228,7 +230,7 @@ void SkipRows::runOnOperation() {
       LDBG() << "role at " << role.getLoc() << " stays: it " << *reason;
       return;
     }
-    SmallVector<std::pair<OfRowsOp, scf::ForOp>> begins, ends;
+    SmallVector<std::pair<OfRowsOp, SplitLoop>> begins, ends;
     for (OfRowsOp number : numbers) {
       scf::ForOp loop = getLoop(number);
       if (!loop) {
@@ -237,16 +239,16 @@ void SkipRows::runOnOperation() {
           split.rewrite(number);
         continue;
       }
-      if (auto reason = SplitLoop(loop).analyze(number.getRows())) {
+      SplitLoop splitLoop(loop);
+      if (auto reason = splitLoop.analyze(number.getRows())) {
         LDBG() << "loop at " << loop.getLoc() << " stays: it " << *reason;
         continue;
       }
       bool isEnd = loop.getUpperBound() == number.getResult();
-      (isEnd ? ends : begins).emplace_back(number, loop);
+      (isEnd ? ends : begins).emplace_back(number, std::move(splitLoop));
     }
-    auto rewrite = [&](OfRowsOp number, scf::ForOp loop, bool isEnd) {
-      SplitLoop splitLoop(loop);
-      (void)splitLoop.analyze(number.getRows());
+    auto rewrite = [&](OfRowsOp number, SplitLoop &splitLoop, bool isEnd) {
+      scf::ForOp loop = splitLoop.getLoop();
       OpBuilder builder(number->getContext());
       builder.setInsertionPointAfter(number);
       Location loc = number.getLoc();
@@ -266,10 +268,10 @@ void SkipRows::runOnOperation() {
       ++numSplit;
     };
     // A loop's begin comes first: the slots in front of it count for its end.
-    for (auto [number, loop] : begins)
-      rewrite(number, loop, /*isEnd=*/false);
-    for (auto [number, loop] : ends)
-      rewrite(number, loop, /*isEnd=*/true);
+    for (auto &[number, splitLoop] : begins)
+      rewrite(number, splitLoop, /*isEnd=*/false);
+    for (auto &[number, splitLoop] : ends)
+      rewrite(number, splitLoop, /*isEnd=*/true);
   });
   SmallVector<OfRowsOp> others;
   getOperation()->walk([&](OfRowsOp op) { others.push_back(op); });
