@@ -562,7 +562,7 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
   bool isMeasured =
       schedule.getMaximum() == Maximum::Stale ||
       (footprint.usesWgmma && !op.getDropout() && needs.growth != Growth::None);
-  if (!isMeasured || schedule.getParts() ||
+  if (!isMeasured || schedule.getParts() || schedule.getSplitSize() ||
       schedule.getWarps() < kFewestWarps ||
       schedule.getKeyTile() < kFewestKeys || needs.scoresRead ||
       needs.hasLengths)
@@ -773,10 +773,8 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
             continue;
           }
           SmallVector<ScheduleAttr> choices = {candidate};
-          if (ScheduleAttr persistent =
-                  splitSize ? ScheduleAttr()
-                            : getPersistent(candidate, op, needs, shape,
-                                            footprint, target)) {
+          if (ScheduleAttr persistent = getPersistent(
+                  candidate, op, needs, shape, footprint, target)) {
             choices.push_back(persistent);
             if (ScheduleAttr shared = getShared(persistent, op, shape))
               choices.push_back(shared);
