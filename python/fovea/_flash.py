@@ -20,9 +20,6 @@ __all__ = ["flash_attn_func", "flash_attn_varlen_func",
 #: The type of caches of 8 bits.
 _SMALL = torch.float8_e4m3fn
 
-#: The largest integer of an i32.
-_LARGEST = 2**31 - 1
-
 
 def flash_attn_func(
     q: Tensor,
@@ -489,9 +486,8 @@ class _Options:
             first = torch.maximum(first, chunk)
             end = torch.minimum(end, chunk + self.chunk)
         shift = cu_seqlens_k[:-1][sequence]
-        # A query without a key must not widen the bounds of its tile.
         counts &= first < end
-        first = torch.where(counts, first + shift, _LARGEST)
+        first = torch.where(counts, first + shift, _ragged.LARGEST)
         return first.to(torch.int32), torch.where(counts, end + shift, 0).to(
             torch.int32)
 

@@ -13,15 +13,14 @@ from . import _operator
 from ._values import ELEMENTS
 
 #: The first key of a query that sees none: it must not widen the bounds of its tile.
-_LARGEST = 2**31 - 1
+LARGEST = 2**31 - 1
 
 
 def find_keys(queries, starts_q, starts_k, used_q, used_k, left, right, chunk):
     """Returns the first key that each packed query sees, and the one behind its last,
-    as tensors of i32; `_LARGEST` and 0 of a query that sees none.
+    as tensors of i32; `LARGEST` and 0 of a query that sees none.
 
     queries: `[T, H, D]`, of which only `T` is read.
-
     starts_q, starts_k: `[B + 1]`, the first query, or key, of each of at least one
         sequence; used_q, used_k: `[B]`, how many of these count, or None for all.
     left, right: how many keys behind and ahead of its position a query sees; chunk: of
@@ -29,8 +28,8 @@ def find_keys(queries, starts_q, starts_k, used_q, used_k, left, right, chunk):
         `chunk`: any. The last query is at the last key.
     """
     # A size that a tensor has is known before the call.
-    tensors = {"queries": queries, "starts_q": starts_q, "starts_k": starts_k, "used_q": used_q,
-               "used_k": used_k}
+    tensors = {"queries": queries, "starts_q": starts_q, "starts_k": starts_k,
+               "used_q": used_q, "used_k": used_k}
     numbers = {"left": left if left >= 0 else None,
                "right": right if right >= 0 else None, "chunk": chunk or None}
     text = write(
@@ -125,7 +124,7 @@ def write(tensors, numbers):
         "  %c0 = arith.constant 0 : index\n",
         "  %c1 = arith.constant 1 : index\n",
         "  %c2 = arith.constant 2 : index\n",
-        f"  %largest = arith.constant {_LARGEST} : index\n",
+        f"  %largest = arith.constant {LARGEST} : index\n",
         "  %bounds = tensor.dim %starts_q, %c0 : !starts_q\n",
         "  %last = arith.subi %bounds, %c2 : index\n",
         "  %count = tensor.dim %queries, %c0 : !queries\n",
