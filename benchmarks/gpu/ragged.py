@@ -9,7 +9,8 @@ of FlashAttention-3 and -4, where they are installed, in one process.
 
 Batches have 16k tokens: sequences of 1k, of 4k, and of lengths that differ, from 64 to
 4k. TFLOP/s, by the protocols of forward.py, count 4 * D for each query and key that it
-sees; calls are replayed in CUDA graphs, without the host's time. "fixed length" is `flash_attn_func` on sequences of one length, as many tokens.
+sees; calls are replayed in CUDA graphs, without the host's time. "fixed length" is
+`flash_attn_func` on sequences of one length, as many tokens.
 Ratios are to the best of the others, and to "fixed length". Errors are the largest ones
 against float64 of the last head of the last sequence, relative to the largest
 magnitude.

@@ -259,7 +259,6 @@ def measure(options, kind, peers):
             schedule = f"#attn.schedule<{schedule_text(name, is_masked)}>"
         function = fovea.compile(graph(kind, options.shape, options.dtype, schedule),
                                  target=options.target)
-        print(f"{kind} {name}: {function.resources[0]}", flush=True)
         calls[name] = functools.partial(function, q, k, v, *captured)
     theirs = {name: flash(functions, kind, q, k, v)
               for name, functions in peers.items()}
