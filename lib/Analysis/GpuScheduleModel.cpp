@@ -578,7 +578,11 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
   if (tiles <= target.getCores() ||
       footprint.sharedBytes + output > target.getFastMemory())
     return {};
-  return schedule.with({.blocks = Blocks::Persistent});
+  bool hasSequences = schedule.getOrder() == WorkOrder::LongestFirst &&
+                      mayHaveSequences(op.getMask());
+  return schedule.with({.queries = hasSequences ? QueryTiles::Sequences
+                                                : QueryTiles::Aligned,
+                        .blocks = Blocks::Persistent});
 }
 
 /// Returns the schedule with blocks that share the last tiles, if `persistent`
@@ -720,7 +724,8 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
           bool isAlternating = warps == kMostWarps;
           auto candidate = ScheduleAttr::get(
               op.getContext(), warps * rows, keyTile, order, warps, stages,
-              Maximum::Exact, KeyOrder::Ascending, Blocks::Tiles,
+              Maximum::Exact, KeyOrder::Ascending, QueryTiles::Aligned,
+              Blocks::Tiles,
               isAlternating ? Products::Alternating : Products::Overlapped,
               captures, /*split=*/1, splitSize, widen, parts);
           GpuFootprint footprint = getGpuFootprint(

@@ -475,6 +475,15 @@ SmallVector<TabledValue> fovea::tabledValues(Region &mask) {
   });
 }
 
+bool fovea::mayHaveSequences(Region &mask) {
+  if (mask.empty())
+    return false;
+  SmallVector<TabledValue> values = tabledValues(mask);
+  return !values.empty() && llvm::all_of(values, [](const TabledValue &tabled) {
+    return tabled.coordinates == bitOf(Coordinate::Row);
+  });
+}
+
 Value fovea::computeAt(OpBuilder &builder, Region &mask, Value value,
                        llvm::function_ref<Value(Coordinate)> coordinate,
                        IRMapping &computed) {

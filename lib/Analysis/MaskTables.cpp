@@ -71,9 +71,53 @@ static scf::ForOp emitBlock(OpBuilder &builder, Location loc, Region &mask,
                             body);
 }
 
+/// Returns the first position of a block of a dimension of `length`, and the
+/// one behind its last.
+static std::pair<Value, Value> getBlock(OpBuilder &builder, Location loc,
+                                        Value number, int64_t size,
+                                        OpFoldResult length) {
+  AffineExpr d0 = builder.getAffineDimExpr(0),
+             s0 = builder.getAffineSymbolExpr(0);
+  auto materialize = [&](OpFoldResult value) {
+    return getValueOrCreateConstantIndexOp(builder, loc, value);
+  };
+  Value first = materialize(affine::makeComposedFoldedAffineApply(
+      builder, loc, d0 * size, {OpFoldResult(number)}));
+  Value end = materialize(affine::makeComposedFoldedAffineMin(
+      builder, loc,
+      AffineMap::get(1, 1, {d0 * size + size, s0}, builder.getContext()),
+      {OpFoldResult(number), length}));
+  return {first, end};
+}
+
+/// The same for a tile of rows; for an empty one a row of another, so that the
+/// extremes are values that there are.
+static std::pair<Value, Value> getRows(OpBuilder &builder, Location loc,
+                                       const RowTiles &tiles, Value number) {
+  IndexMath math(builder, loc);
+  auto [first, end] = tiles.getTile(math, number);
+  end = math.max(
+      end, math.min(math.add(first, math.constant(1)), tiles.rows));
+  return {math.materialize(first), math.materialize(end)};
+}
+
+std::pair<OpFoldResult, OpFoldResult> RowTiles::getTile(IndexMath &math,
+                                                        Value number) const {
+  OpBuilder &builder = math.getBuilder();
+  auto read = [&](Value table) -> OpFoldResult {
+    Value narrow =
+        tensor::ExtractOp::create(builder, math.getLoc(), table, number);
+    return arith::IndexCastUIOp::create(builder, math.getLoc(),
+                                        builder.getIndexType(), narrow)
+        .getResult();
+  };
+  OpFoldResult first = read(firsts);
+  return {first, read(ends)};
+}
+
 MaskTables::MaskTables(OpBuilder &builder, Location loc, Region &mask,
                        ArrayRef<OpFoldResult> sizes, int64_t queryTile,
-                       int64_t keyTile) {
+                       int64_t keyTile, std::optional<RowTiles> rowTiles) {
   for (auto [value, coordinates] : tabledValues(mask)) {
     Coordinate varying = varyingOf(coordinates);
     int64_t block = varying == Coordinate::Row ? queryTile : keyTile;
@@ -82,8 +126,10 @@ MaskTables::MaskTables(OpBuilder &builder, Location loc, Region &mask,
     SmallVector<OpFoldResult> shape = llvm::map_to_vector(
         dimensions, [&](Coordinate c) { return sizes[getScoreDim(c)]; });
     AffineExpr d0 = builder.getAffineDimExpr(0);
-    shape.back() = affine::makeComposedFoldedAffineApply(
-        builder, loc, d0.ceilDiv(block), {length});
+    bool isTile = varying == Coordinate::Row && rowTiles;
+    shape.back() = isTile ? rowTiles->count
+                          : affine::makeComposedFoldedAffineApply(
+                                builder, loc, d0.ceilDiv(block), {length});
 
     Type element =
         value.getType().isInteger(1) ? value.getType() : builder.getIndexType();
@@ -97,18 +143,9 @@ MaskTables::MaskTables(OpBuilder &builder, Location loc, Region &mask,
       SmallVector<Value> point(4);
       for (auto [dimension, iv] : llvm::zip(dimensions, ivs))
         point[getScoreDim(dimension)] = iv;
-      Value first = getValueOrCreateConstantIndexOp(
-          nested, loc,
-          affine::makeComposedFoldedAffineApply(nested, loc, d0 * block,
-                                                {ivs.back()}));
-      AffineExpr s0 = nested.getAffineSymbolExpr(0);
-      Value end = getValueOrCreateConstantIndexOp(
-          nested, loc,
-          affine::makeComposedFoldedAffineMin(
-              nested, loc,
-              AffineMap::get(1, 1, {d0 * block + block, s0},
-                             nested.getContext()),
-              {ivs.back(), length}));
+      auto [first, end] = isTile
+                              ? getRows(nested, loc, *rowTiles, ivs.back())
+                              : getBlock(nested, loc, ivs.back(), block, length);
       scf::ForOp extremes =
           emitBlock(nested, loc, mask, value, varying, point, first, end);
 
@@ -157,7 +194,9 @@ MaskTables::lookup(Region &mask, Value value, IndexMath &math,
   SmallVector<Value> indices;
   for (Coordinate c : dimensionsOf(table.coordinates)) {
     OpFoldResult at = coordinates[getScoreDim(c)];
-    if (c == Coordinate::Row || c == Coordinate::Key)
+    if (c == Coordinate::Row && rowTile)
+      at = rowTile;
+    else if (c == Coordinate::Row || c == Coordinate::Key)
       at = math.floorDiv(at, math.constant(table.block));
     indices.push_back(math.materialize(at));
   }

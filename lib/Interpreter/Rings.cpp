@@ -374,6 +374,8 @@ static Status storeAsync(Fiber &fiber, const Instruction &op) {
     return Status::Failed;
   for (size_t index = 0; index < storeOp.getIndices().size(); ++index)
     store.indices.push_back(fiber.getInt(op, 2 + index));
+  if (storeOp.getValid())
+    store.valid = fiber.getInt(op, 2 + storeOp.getIndices().size());
   fiber.role->stores.push_back(std::move(store));
   return Status::Next;
 }
@@ -394,8 +396,23 @@ static Status waitStores(Fiber &fiber, const Instruction &op) {
 static Status tensorMap(Fiber &fiber, const Instruction &op) {
   constexpr int64_t kAlignment = 16;
   auto map = std::make_shared<TensorMap>();
+  auto mapOp = cast<tile::TensorMapOp>(op.op);
   map->source = fiber.share<MemRef>(op, 0);
-  map->dims = cast<tile::TensorMapOp>(op.op).getDims();
+  SmallVector<int64_t> dims(mapOp.getDims());
+  if (mapOp.getClipped()) {
+    auto clipped = std::make_shared<MemRef>(*map->source);
+    int64_t row = dims.front(),
+            rows = mapOp.getResult().getType().getTile().getShape().front();
+    int64_t stride = clipped->strides[row];
+    clipped->offset -= rows * stride;
+    clipped->sizes[row] += rows;
+    clipped->sizes.insert(clipped->sizes.begin() + row + 1, rows);
+    clipped->strides.insert(clipped->strides.begin() + row + 1, stride);
+    for (int64_t &dim : dims)
+      dim += dim >= row;
+    map->source = clipped;
+  }
+  map->dims = dims;
   int64_t bytes = map->source->format.getBytes();
   if (map->source->offset * bytes % kAlignment) {
     fiber.emitError(op.op) << "expected a tensor that starts at a multiple of "

@@ -138,7 +138,7 @@ struct Token : Object {
 
 struct TensorMap : Object {
   std::shared_ptr<MemRef> source;
-  llvm::ArrayRef<int64_t> dims;
+  llvm::SmallVector<int64_t> dims;
 };
 
 //===----------------------------------------------------------------------===//
@@ -162,6 +162,8 @@ struct Store {
   std::shared_ptr<SharedTile> source;
   std::shared_ptr<MemRef> target;
   llvm::SmallVector<int64_t, 5> indices;
+  /// The rows that are written, if not all are.
+  std::optional<int64_t> valid;
   bool isDone = false;
 };
 

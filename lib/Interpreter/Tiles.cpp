@@ -253,8 +253,11 @@ Status interpreter::complete(Fiber &fiber, Store &store) {
   std::vector<Scalar> elements;
   if (readTile(fiber, op, *store.source, elements) != Status::Next)
     return Status::Failed;
-  return writeGlobal(fiber, op, target, store.indices, op.getDims(),
-                     store.source->type.getShape(), elements, op.getAdd());
+  SmallVector<int64_t> shape(store.source->type.getShape());
+  if (store.valid)
+    shape[0] = std::clamp<int64_t>(*store.valid, 0, shape[0]);
+  return writeGlobal(fiber, op, target, store.indices, op.getDims(), shape,
+                     elements, op.getAdd());
 }
 
 //===----------------------------------------------------------------------===//

@@ -49,6 +49,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   manager.addPass(attn::createAttnListTiles(
       attn::AttnListTilesOptions{options.deterministic}));
   manager.addPass(attn::createAttnOrderTiles());
+  manager.addPass(attn::createAttnJoinTables());
   // A program of a thread block asks for the sizes of operands only, not for
   // those of tiles that loops carry.
   manager.addPass(createSCFForLoopCanonicalizationPass());

@@ -12,6 +12,19 @@
 
 namespace fovea {
 
+/// Tiles of rows that are not at multiples of their size: the first row of each,
+/// and the one behind its last, which are the same where a tile is empty, as
+/// tensors of integers without sign, `[count]`. Of `rows` rows all are in a tile,
+/// and first ones are among them.
+struct RowTiles {
+  mlir::Value firsts, ends;
+  mlir::OpFoldResult count, rows;
+
+  /// Returns the first row of a tile, and the one behind its last.
+  std::pair<mlir::OpFoldResult, mlir::OpFoldResult>
+  getTile(IndexMath &math, mlir::Value number) const;
+};
+
 /// The minimum and maximum, in each block of rows or keys, of every value of a
 /// mask region that the analysis looks up (rule R2), as tensors of `index` (of
 /// `i1` for conditions) with the dimensions [batch]? [head]? [block].
@@ -20,18 +33,24 @@ public:
   MaskTables() = default;
   /// Emits the kernels that fill the tables of `mask`, one `scf.forall` for
   /// each value, at the builder's insertion point. `sizes` are those of the
-  /// whole scores: batches, heads, queries, keys.
+  /// whole scores: batches, heads, queries, keys. Blocks of rows are those of
+  /// `rowTiles`, if these are given.
   MaskTables(mlir::OpBuilder &builder, mlir::Location loc, mlir::Region &mask,
              llvm::ArrayRef<mlir::OpFoldResult> sizes, int64_t queryTile,
-             int64_t keyTile);
+             int64_t keyTile, std::optional<RowTiles> rowTiles = std::nullopt);
 
   size_t size() const { return tables.size(); }
   /// Returns the tables, two for each value.
   llvm::SmallVector<mlir::Value> getTensors() const;
 
+  /// Sets the number of the tile whose rows are looked up, where these are not
+  /// multiples of its size.
+  void setRowTile(mlir::Value number) { rowTile = number; }
+
   /// Returns the extremes of a tabled value in the tile at `coordinates`, whose
-  /// rows and keys are multiples of the tile sizes. `mask` is the region that
-  /// the tables were made for, or a copy of it.
+  /// rows and keys are multiples of the tile sizes, but for the rows of a tile
+  /// that has a number. `mask` is the region that the tables were made for, or a
+  /// copy of it.
   std::optional<Span>
   lookup(mlir::Region &mask, mlir::Value value, IndexMath &math,
          llvm::ArrayRef<mlir::OpFoldResult> coordinates) const;
@@ -43,6 +62,7 @@ private:
     int64_t block;
   };
   llvm::SmallVector<Table> tables;
+  mlir::Value rowTile;
 };
 
 } // namespace fovea

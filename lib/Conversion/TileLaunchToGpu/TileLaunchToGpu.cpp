@@ -78,19 +78,44 @@ LogicalResult TileLaunchToGpu::takeOperands(LaunchOp launch,
   return success();
 }
 
+/// Lets a store to a tensor map write those rows of its tile that are in front of
+/// the map's bounds.
+static void clipRows(StoreAsyncOp store) {
+  Location loc = store.getLoc();
+  OpBuilder builder(store);
+  int64_t rowDim = store.getDims().front(),
+          size = store.getSource().getType().getShape().front();
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0),
+        extent = arith::ConstantIndexOp::create(builder, loc, size);
+  Value valid = arith::MinSIOp::create(
+      builder, loc,
+      arith::MaxSIOp::create(builder, loc, store.getValid(), zero), extent);
+  SmallVector<Value> indices(store.getIndices());
+  Value &row = indices[rowDim];
+  row = arith::AddIOp::create(builder, loc, row, valid);
+  indices.insert(indices.begin() + rowDim + 1,
+                 arith::SubIOp::create(builder, loc, extent, valid));
+  SmallVector<int64_t> dims = llvm::map_to_vector(
+      store.getDims(), [&](int64_t dim) { return dim + (dim >= rowDim); });
+  StoreAsyncOp::create(builder, loc, store.getSource(), store.getTarget(),
+                       indices, /*valid=*/Value(), dims, store.getAdd());
+  store.erase();
+}
+
 /// Makes copies that only TMA executes use descriptors instead of the memref.
 void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
-  DenseMap<std::tuple<Value, Type, Attribute>, Value> maps;
+  DenseMap<std::tuple<Value, Type, Attribute, int>, Value> maps;
   auto describe = [&](OpOperand &memref, SharedType tile,
-                      DenseI64ArrayAttr dims) {
+                      DenseI64ArrayAttr dims, bool isClipped = false) {
     auto source = dyn_cast<MemRefType>(memref.get().getType());
     if (!source || !suitsTensorMap(source, dims, tile))
       return;
-    Value &map = maps[{memref.get(), tile, dims}];
+    Value &map = maps[{memref.get(), tile, dims, int(isClipped)}];
     if (!map) {
-      auto type = TensorMapType::get(&getContext(), source.getRank(), tile);
+      auto type = TensorMapType::get(&getContext(),
+                                     source.getRank() + isClipped, tile);
       map = TensorMapOp::create(builder, memref.getOwner()->getLoc(), type,
-                                memref.get(), dims);
+                                memref.get(), isClipped, dims);
       ++numTensorMaps;
     }
     memref.set(map);
@@ -101,7 +126,11 @@ void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
                load.getDimsAttr());
     else if (auto store = dyn_cast<StoreAsyncOp>(op))
       describe(store.getTargetMutable(), store.getSource().getType(),
-               store.getDimsAttr());
+               store.getDimsAttr(), bool(store.getValid()));
+  });
+  launch.walk([](StoreAsyncOp store) {
+    if (store.getValid() && isa<TensorMapType>(store.getTarget().getType()))
+      clipRows(store);
   });
 }
 

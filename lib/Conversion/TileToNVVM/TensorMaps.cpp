@@ -105,29 +105,43 @@ LogicalResult MapEncoder::encode(TensorMapOp op) {
   Value offset = arith::MulIOp::create(builder, toInt(metadata.getOffset()),
                                        constant(elementBytes));
   Value begin = arith::AddIOp::create(builder, address, offset);
-  Value base = LLVM::IntToPtrOp::create(builder, pointer, begin);
 
   // The innermost dimension comes first.
   SmallVector<Value> sizes, strides, box;
+  int64_t rows = tile.getShape().front();
   for (int64_t dim = source.getRank(); dim-- > 0;) {
-    sizes.push_back(toInt(metadata.getSizes()[dim]));
-    if (dim + 1 < source.getRank())
-      strides.push_back(arith::MulIOp::create(
-          builder, toInt(metadata.getStrides()[dim]), constant(elementBytes)));
+    Value size = toInt(metadata.getSizes()[dim]);
+    Value stride = arith::MulIOp::create(
+        builder, toInt(metadata.getStrides()[dim]), constant(elementBytes));
+    bool isRows = dim == op.getDims().front();
     int64_t extent = 1;
     if (dim == op.getDims().back())
       extent = tile.getPanelColumns();
-    else if (dim == op.getDims().front())
-      extent = tile.getShape().front();
+    else if (isRows)
+      extent = rows;
+    if (isRows && op.getClipped()) {
+      sizes.push_back(constant(rows));
+      strides.push_back(stride);
+      box.push_back(constant(rows));
+      begin = arith::SubIOp::create(
+          builder, begin,
+          arith::MulIOp::create(builder, stride, constant(rows)));
+      size = arith::AddIOp::create(builder, size, constant(rows));
+      extent = 1;
+    }
+    sizes.push_back(size);
+    if (dim + 1 < source.getRank())
+      strides.push_back(stride);
     box.push_back(constant(extent));
   }
+  Value base = LLVM::IntToPtrOp::create(builder, pointer, begin);
 
   Value map = allocate(LLVM::LLVMArrayType::get(builder.getI8Type(), kMapBytes),
                        1, kMapAlignment);
   SmallVector<Value> operands = {map,
                                  base,
                                  constant(*kind),
-                                 constant(source.getRank()),
+                                 constant(op.getResult().getType().getRank()),
                                  store(builder, sizes),
                                  store(builder, strides),
                                  store(builder, box),

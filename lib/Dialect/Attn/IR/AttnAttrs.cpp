@@ -117,7 +117,8 @@ static ParseResult parseChoice(AsmParser &parser, StringRef choice,
 /// Parses the parts of a schedule that not every one has.
 static ParseResult parseParts(AsmParser &parser, int64_t &warps,
                               int64_t &stages, Maximum &maximum, KeyOrder &keys,
-                              Blocks &blocks, Products &products,
+                              QueryTiles &queries, Blocks &blocks,
+                              Products &products,
                               Captures &captures, int64_t &split,
                               int64_t &splitSize, int64_t &widen,
                               int64_t &parts, int64_t &cluster,
@@ -125,8 +126,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
   split = cluster = 1;
   return parseOptional(
       parser,
-      {"warps", "stages", "maximum", "keys", "blocks", "products", "captures",
-       "split", "widen", "parts", "cluster", "gradients"},
+      {"warps", "stages", "maximum", "keys", "queries", "blocks", "products",
+       "captures", "split", "widen", "parts", "cluster", "gradients"},
       [&](StringRef name) {
         if (name == "warps")
           return parseField(parser, warps);
@@ -136,6 +137,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
           return parseChoice(parser, name, {"exact", "stale"}, maximum);
         if (name == "keys")
           return parseChoice(parser, name, {"ascending", "descending"}, keys);
+        if (name == "queries")
+          return parseChoice(parser, name, {"aligned", "sequences"}, queries);
         if (name == "blocks")
           return parseChoice(parser, name, {"tiles", "persistent", "shared"},
                              blocks);
@@ -161,8 +164,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
 }
 
 static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
-                       Maximum maximum, KeyOrder keys, Blocks blocks,
-                       Products products, Captures captures, int64_t split,
+                       Maximum maximum, KeyOrder keys, QueryTiles queries,
+                       Blocks blocks, Products products, Captures captures, int64_t split,
                        int64_t splitSize, int64_t widen, int64_t parts,
                        int64_t cluster, GradientsAttr gradients) {
   if (warps || stages)
@@ -171,6 +174,8 @@ static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
     printer << ", maximum = " << stringifyEnum(maximum);
   if (keys != KeyOrder::Ascending)
     printer << ", keys = " << stringifyEnum(keys);
+  if (queries != QueryTiles::Aligned)
+    printer << ", queries = " << stringifyEnum(queries);
   if (blocks != Blocks::Tiles)
     printer << ", blocks = " << stringifyEnum(blocks);
   if (products != Products::Overlapped)
@@ -233,6 +238,7 @@ ScheduleAttr ScheduleAttr::with(const Changes &changes) const {
   return get(getContext(), getQueryTile(), getKeyTile(), getOrder(), getWarps(),
              getStages(), changes.maximum.value_or(getMaximum()),
              changes.keys.value_or(getKeys()),
+             changes.queries.value_or(getQueries()),
              changes.blocks.value_or(getBlocks()), getProducts(),
              changes.captures.value_or(getCaptures()),
              changes.split.value_or(getSplit()),
@@ -245,8 +251,8 @@ ScheduleAttr ScheduleAttr::with(const Changes &changes) const {
 LogicalResult ScheduleAttr::verify(
     function_ref<InFlightDiagnostic()> emitError, int64_t queryTile,
     int64_t keyTile, WorkOrder order, int64_t warps, int64_t stages,
-    Maximum maximum, KeyOrder keys, Blocks blocks, Products /*products*/,
-    Captures captures, int64_t split, int64_t splitSize, int64_t widen,
+    Maximum maximum, KeyOrder keys, QueryTiles queries, Blocks blocks,
+    Products /*products*/, Captures captures, int64_t split, int64_t splitSize, int64_t widen,
     int64_t parts, int64_t cluster, GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
@@ -278,6 +284,15 @@ LogicalResult ScheduleAttr::verify(
   if (split > 1 && gradients)
     return emitError() << "split must be 1 in a schedule of gradients, but is "
                        << split;
+  if (queries == QueryTiles::Sequences &&
+      (blocks != Blocks::Persistent || order != WorkOrder::LongestFirst))
+    return emitError() << "queries must be aligned without persistent blocks "
+                          "that take the longest tiles first, but are of "
+                          "sequences";
+  if (queries == QueryTiles::Sequences && (gradients || warps == 0))
+    return emitError()
+           << "queries must be aligned in a schedule of gradients and on a "
+              "host, but are of sequences";
   if (captures == Captures::Tiled && (gradients || warps == 0))
     return emitError()
            << "captures must be gathered in a schedule of gradients "

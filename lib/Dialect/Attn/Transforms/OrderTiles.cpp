@@ -7,7 +7,9 @@
 //
 // Persistent blocks are dealt tiles of queries from the longest to the
 // shortest. Which are long is known under a causal mask; where tensors decide
-// it, as where sequences begin, the tiles are sorted in front.
+// it, as where sequences begin, the tiles are sorted in front. Where tensors
+// also decide which tiles have queries, those that have none come last, and the
+// loop ends in front of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,78 +52,142 @@ private:
   /// The dimension of the tiles of queries.
   static constexpr int64_t kTileDim = 2;
 
-  Value createTable(RewriterBase &rewriter,
-                    llvm::function_ref<std::pair<OpFoldResult, OpFoldResult>(
-                        IndexMath &, ValueRange item)>
-                        emit);
+  SmallVector<Value> createTables(
+      RewriterBase &rewriter, unsigned count,
+      llvm::function_ref<std::pair<SmallVector<OpFoldResult>, OpFoldResult>(
+          IndexMath &, ValueRange item)>
+          emit);
+  SmallVector<Value> findSizes();
+  void endAt(RewriterBase &rewriter, OpFoldResult count);
 
   scf::ForallOp items;
   scf::ForOp keys;
-  /// What the bounds of the loop over keys are computed by.
+  /// What the bounds of the loop over keys, and `sizes`, are computed by.
   ItemSlice slice;
+  /// The sizes of results that tensors decide: a tile is used if none is zero.
+  SmallVector<Value> sizes;
   /// Where the tiles are among the dimensions of tables.
   size_t tileAt = 0;
 };
 } // namespace
 
 std::optional<StringRef> OrderedLoop::analyze() {
-  Value bounds[] = {keys.getLowerBound(), keys.getUpperBound(), keys.getStep()};
+  SmallVector<Value> needed = {keys.getLowerBound(), keys.getUpperBound(),
+                               keys.getStep()};
   if (items.getRank() <= kTileDim ||
-      !llvm::all_of(bounds, [&](Value value) { return slice.collect(value); }))
+      !llvm::all_of(needed, [&](Value value) { return slice.collect(value); }))
     return "has bounds of keys that the parallel loop computes";
-  ArrayRef<int64_t> dims = slice.getDims();
-  if (!llvm::is_contained(dims, kTileDim) ||
+  if (!llvm::is_contained(slice.getDims(), kTileDim) ||
       llvm::none_of(slice.getOps(), llvm::IsaPred<tensor::ExtractOp>))
     return "has bounds of keys that no tensor decides";
-  if (!slice.areRepeated(bounds))
+  sizes = findSizes();
+  llvm::append_range(needed, sizes);
+  if (!slice.areRepeated(needed))
     return "has bounds of keys that differ between its repetitions";
+  ArrayRef<int64_t> dims = slice.getDims();
   tileAt = llvm::find(dims, kTileDim) - dims.begin();
+  // One number for all: more dimensions would have one each.
+  if (dims.size() > 1 ||
+      !isConstantIntValue(items.getMixedStep()[kTileDim], 1))
+    sizes.clear();
   return std::nullopt;
 }
 
+/// Returns the sizes of the loop's results that are read from tensors, and adds
+/// what they are computed by to the slice.
+SmallVector<Value> OrderedLoop::findSizes() {
+  SetVector<Value> found;
+  for (Operation &op : items.getTerminator().getYieldingOps()) {
+    auto insert = cast<tensor::ParallelInsertSliceOp>(op);
+    for (Value size : insert.getSizes()) {
+      ItemSlice own(items);
+      if (own.collect(size) &&
+          llvm::any_of(own.getOps(), llvm::IsaPred<tensor::ExtractOp>))
+        found.insert(size);
+    }
+  }
+  for (Value size : found)
+    slice.collect(size);
+  return found.takeVector();
+}
+
 /// Emits a loop in front over the items that the bounds tell apart, which
-/// writes a number to a table for each. `emit` returns the number, and the tile
-/// in whose place it is.
-Value OrderedLoop::createTable(
-    RewriterBase &rewriter,
-    llvm::function_ref<std::pair<OpFoldResult, OpFoldResult>(IndexMath &,
-                                                             ValueRange item)>
+/// writes numbers to `count` tables for each. `emit` returns the numbers, and
+/// the tile in whose place they are.
+SmallVector<Value> OrderedLoop::createTables(
+    RewriterBase &rewriter, unsigned count,
+    llvm::function_ref<std::pair<SmallVector<OpFoldResult>, OpFoldResult>(
+        IndexMath &, ValueRange item)>
         emit) {
   Location loc = items.getLoc();
   IndexMath math(rewriter, loc);
   SmallVector<OpFoldResult> shape = slice.getShape(math);
   // A kernel knows that numbers of 32 bits without a sign are small.
   Type type = rewriter.getI32Type();
-  Value memory = tensor::EmptyOp::create(rewriter, loc, shape, type);
+  SmallVector<Value> tables;
+  for (unsigned number = 0; number < count; ++number)
+    tables.push_back(tensor::EmptyOp::create(rewriter, loc, shape, type));
   auto body = [&](OpBuilder &builder, Location loc, ValueRange arguments) {
-    ValueRange item = arguments.drop_back();
-    Value out = arguments.back();
+    ValueRange item = arguments.drop_back(count),
+               outs = arguments.take_back(count);
     IndexMath inner(builder, loc);
-    auto [number, tile] = emit(inner, item);
+    auto [numbers, tile] = emit(inner, item);
     SmallVector<OpFoldResult> ones(item.size(), builder.getIndexAttr(1)),
         place = getAsOpFoldResult(item);
     place[tileAt] = tile;
-    Value narrow = arith::IndexCastUIOp::create(builder, loc, type,
-                                                inner.materialize(number));
-    Value element =
-        tensor::ExtractSliceOp::create(builder, loc, out, place, ones, ones);
     SmallVector<Value> zeros(item.size(), inner.materialize(inner.constant(0)));
-    Value inserted =
-        tensor::InsertOp::create(builder, loc, narrow, element, zeros);
+    SmallVector<Value> inserted;
+    for (auto [number, out] : llvm::zip_equal(numbers, outs)) {
+      Value narrow = arith::IndexCastUIOp::create(builder, loc, type,
+                                                  inner.materialize(number));
+      Value element =
+          tensor::ExtractSliceOp::create(builder, loc, out, place, ones, ones);
+      inserted.push_back(
+          tensor::InsertOp::create(builder, loc, narrow, element, zeros));
+    }
     auto parallel = scf::InParallelOp::create(builder, loc);
     builder.setInsertionPointToStart(parallel.getBody());
-    tensor::ParallelInsertSliceOp::create(builder, loc, inserted, out, place,
-                                          ones, ones);
+    for (auto [element, out] : llvm::zip_equal(inserted, outs))
+      tensor::ParallelInsertSliceOp::create(builder, loc, element, out, place,
+                                            ones, ones);
   };
-  return scf::ForallOp::create(rewriter, loc, shape, memory,
-                               /*mapping=*/std::nullopt, body)
-      .getResult(0);
+  return llvm::to_vector_of<Value>(
+      scf::ForallOp::create(rewriter, loc, shape, tables,
+                            /*mapping=*/std::nullopt, body)
+          .getResults());
+}
+
+static Value read(IndexMath &math, Value table, ValueRange place) {
+  OpBuilder &builder = math.getBuilder();
+  Location loc = math.getLoc();
+  return arith::IndexCastUIOp::create(
+      builder, loc, builder.getIndexType(),
+      tensor::ExtractOp::create(builder, loc, table, place));
+}
+
+/// Lets the loop over tiles end at `count`, or where it ended if that is
+/// sooner.
+void OrderedLoop::endAt(RewriterBase &rewriter, OpFoldResult count) {
+  rewriter.setInsertionPoint(items);
+  IndexMath math(rewriter, items.getLoc());
+  SmallVector<OpFoldResult> upper = items.getMixedUpperBound();
+  upper[kTileDim] = math.min(
+      math.add(items.getMixedLowerBound()[kTileDim], count), upper[kTileDim]);
+  auto shorter = scf::ForallOp::create(
+      rewriter, items.getLoc(), items.getMixedLowerBound(), upper,
+      items.getMixedStep(), items.getOutputs(), items.getMapping());
+  rewriter.eraseOp(shorter.getTerminator());
+  rewriter.inlineBlockBefore(items.getBody(), shorter.getBody(),
+                             shorter.getBody()->end(),
+                             shorter.getBody()->getArguments());
+  rewriter.replaceOp(items, shorter);
 }
 
 void OrderedLoop::rewrite(RewriterBase &rewriter) {
   Location loc = items.getLoc();
   rewriter.setInsertionPoint(slice.getRoot());
-  Value lengths = createTable(rewriter, [&](IndexMath &math, ValueRange item) {
+  auto emitLength = [&](IndexMath &math, ValueRange item) {
+    OpFoldResult tile = item[tileAt];
     IRMapping mapping;
     slice.mapItem(math, item, mapping);
     for (Operation *op : slice.getOps())
@@ -134,41 +200,61 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
     OpFoldResult two =
         math.mul(mapping.lookupOrDefault(keys.getStep()), math.constant(2));
     OpFoldResult pairs = math.ceilDiv(math.max(span, math.constant(0)), two);
-    return std::pair(pairs, OpFoldResult(item[tileAt]));
-  });
-
-  auto read = [](IndexMath &math, Value table, ValueRange place) -> Value {
-    OpBuilder &builder = math.getBuilder();
-    Location loc = table.getLoc();
-    return arith::IndexCastUIOp::create(
-        builder, loc, builder.getIndexType(),
-        tensor::ExtractOp::create(builder, loc, table, place));
+    if (sizes.empty())
+      return std::pair(SmallVector{pairs}, tile);
+    // Those that are not used come last.
+    OpFoldResult isUsed = math.boolean(true);
+    for (Value size : sizes)
+      isUsed = math.logicalAnd(
+          isUsed, math.less(math.constant(0), mapping.lookupOrDefault(size)));
+    OpFoldResult length = math.select(
+        isUsed, math.add(pairs, math.constant(1)), math.constant(0));
+    return std::pair(SmallVector{length}, tile);
   };
-  // The place of a tile is the number of those that come before it.
-  Value order = createTable(rewriter, [&](IndexMath &math, ValueRange item) {
+  Value lengths = createTables(rewriter, 1, emitLength).front();
+
+  // The place of a tile is the number of those that come before it. Each place
+  // has the number of those that are used.
+  bool counts = !sizes.empty();
+  auto emitPlace = [&](IndexMath &math, ValueRange item) {
     OpBuilder &builder = math.getBuilder();
     Value own = read(math, lengths, item), tile = item[tileAt],
           zero = math.materialize(math.constant(0)),
           one = math.materialize(math.constant(1)),
           count = math.materialize(slice.getShape(math)[tileAt]);
-    auto before = scf::ForOp::create(
-        builder, loc, zero, count, one, zero,
-        [&](OpBuilder &nested, Location loc, Value other, ValueRange rank) {
+    SmallVector<Value> zeros(counts ? 2 : 1, zero);
+    auto sums = scf::ForOp::create(
+        builder, loc, zero, count, one, zeros,
+        [&](OpBuilder &nested, Location loc, Value other, ValueRange sums) {
           IndexMath inner(nested, loc);
           SmallVector<Value> place(item);
           place[tileAt] = other;
-          Value length = read(inner, lengths, place);
-          OpFoldResult isBefore =
+          OpFoldResult length = read(inner, lengths, place);
+          SmallVector<OpFoldResult> terms = {
               inner.logicalOr(inner.less(own, length),
                               inner.logicalAnd(inner.equal(own, length),
-                                               inner.less(other, tile)));
-          OpFoldResult next =
-              inner.add(rank[0], inner.select(isBefore, inner.constant(1),
-                                              inner.constant(0)));
-          scf::YieldOp::create(nested, loc, inner.materialize(next));
+                                               inner.less(other, tile)))};
+          if (counts)
+            terms.push_back(inner.less(inner.constant(0), length));
+          SmallVector<Value> next;
+          for (auto [sum, isCounted] : llvm::zip_equal(sums, terms))
+            next.push_back(inner.materialize(
+                inner.add(sum, inner.select(isCounted, inner.constant(1),
+                                            inner.constant(0)))));
+          scf::YieldOp::create(nested, loc, next);
         });
-    return std::pair(OpFoldResult(tile), OpFoldResult(before.getResult(0)));
-  });
+    SmallVector<OpFoldResult> numbers = {tile};
+    if (counts)
+      numbers.push_back(sums.getResult(1));
+    return std::pair(numbers, OpFoldResult(sums.getResult(0)));
+  };
+  SmallVector<Value> tables = createTables(rewriter, counts ? 2 : 1, emitPlace);
+  Value order = tables[0];
+  OpFoldResult used;
+  if (counts) {
+    IndexMath math(rewriter, loc);
+    used = read(math, tables[1], math.materialize(math.constant(0)));
+  }
 
   rewriter.setInsertionPointToStart(items.getBody());
   IndexMath math(rewriter, loc);
@@ -186,6 +272,8 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
   rewriter.replaceUsesWithIf(iv, ordered, [&](OpOperand &use) {
     return !own.contains(use.getOwner());
   });
+  if (used)
+    endAt(rewriter, used);
 }
 
 namespace {

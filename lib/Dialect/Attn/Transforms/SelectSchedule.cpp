@@ -163,7 +163,8 @@ private:
         chosen.getContext(), queryTile ? queryTile : chosen.getQueryTile(),
         keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
         chosen.getWarps(), chosen.getStages(), chosen.getMaximum(),
-        chosen.getKeys(), chosen.getBlocks(), chosen.getProducts(),
+        chosen.getKeys(), chosen.getQueries(), chosen.getBlocks(),
+        chosen.getProducts(),
         chosen.getCaptures(), chosen.getSplit(), chosen.getSplitSize(),
         chosen.getWiden(), chosen.getParts(), chosen.getCluster(),
         chosen.getGradients());

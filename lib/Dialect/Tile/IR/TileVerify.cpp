@@ -366,6 +366,11 @@ LogicalResult StoreAsyncOp::verify() {
   if (getAdd() && !type.isF16() && !type.isBF16() && !type.isF32())
     return emitOpError("expected elements of f16, bf16 or f32 to add, got ")
            << type;
+  if (getValid() && getIndices().size() > kLargestClippedRank)
+    return emitOpError("expected at most ")
+           << kLargestClippedRank
+           << " dimensions where some rows are not written, got "
+           << getIndices().size();
   return verifyCopy(*this, tile, getTarget().getType(), getDims(),
                     getIndices().size());
 }
@@ -538,9 +543,10 @@ LogicalResult TensorMapOp::verify() {
   if (failed(verifyElements(*this, tile.getElementType(),
                             source.getElementType())))
     return failure();
-  if (map.getRank() != source.getRank())
+  int64_t rank = source.getRank() + getClipped();
+  if (map.getRank() != rank)
     return emitOpError("expected a map of rank ")
-           << source.getRank() << ", got " << map.getRank();
+           << rank << ", got " << map.getRank();
   if (failed(verifyAccess(*this, tile.getShape(), getDims(), source.getRank(),
                           source.getRank())))
     return failure();

@@ -308,8 +308,15 @@ void SharedSlot::rewriteService(const Service &service) {
       copy->getResult(0).setType(tile);
     else if (auto load = dyn_cast<LoadAsyncOp>(copy))
       shift(load.getIndicesMutable(), load.getDims());
-    else if (auto store = dyn_cast<StoreAsyncOp>(copy))
+    else if (auto store = dyn_cast<StoreAsyncOp>(copy)) {
       shift(store.getIndicesMutable(), store.getDims());
+      if (Value valid = store.getValid()) {
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPoint(store);
+        Value left = arith::SubIOp::create(builder, loc, valid, row);
+        store.getValidMutable().assign(left);
+      }
+    }
   }
   for (Operation *op : llvm::reverse(service.ops))
     op->erase();

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <climits>
@@ -79,6 +80,10 @@ public:
   /// Emits in front of the launch what depends on its sizes alone.
   Order(OpBuilder &builder, LaunchOp launch, ArrayRef<Value> sizes);
 
+  /// Emits, in the launch, what depends on the number of programs of a row,
+  /// where the size that the order was planned by is but a bound of it.
+  void setLength(OpBuilder &builder, Value number);
+
   /// Returns the number of programs.
   Value getItems() const { return items; }
   /// Returns the most blocks that run at a time.
@@ -133,6 +138,11 @@ Order::Order(OpBuilder &builder, LaunchOp launch, ArrayRef<Value> sizes)
   takesTurns = builder.createOrFold<arith::CmpIOp>(
       loc, arith::CmpIPredicate::ugt, read,
       index.constant(target.getNearMemory() / 4 * 5));
+}
+
+void Order::setLength(OpBuilder &builder, Value number) {
+  length = number;
+  items = Indices(builder, loc).create<arith::MulIOp>(length, rows);
 }
 
 /// Returns the bytes of the inputs that a row of programs reads: its share of
@@ -256,24 +266,99 @@ std::pair<Value, Value> Order::locate(OpBuilder &builder, Value item) const {
 // Pass
 //===----------------------------------------------------------------------===//
 
+/// Returns true if an element of a tensor decides `value`.
+static bool isRead(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && (isa<tensor::ExtractOp>(op) ||
+                (isPure(op) && llvm::any_of(op->getOperands(), isRead)));
+}
+
+/// Returns a bound of a size that the host knows without waiting for the GPU,
+/// if there is one; else the size.
+static Value getKnownBound(Value size) {
+  auto least = size.getDefiningOp<arith::MinSIOp>();
+  if (!least || isRead(least.getLhs()) == isRead(least.getRhs()))
+    return size;
+  return isRead(least.getLhs()) ? least.getRhs() : least.getLhs();
+}
+
+/// Makes the tensors whose elements decide `value` inputs of the launch. Maps
+/// them to the program's memrefs.
+static void addReadTensors(LaunchOp launch, Value value, IRMapping &memrefs) {
+  if (!isRead(value))
+    return;
+  Operation *op = value.getDefiningOp();
+  auto extract = dyn_cast<tensor::ExtractOp>(op);
+  if (!extract) {
+    for (Value operand : op->getOperands())
+      addReadTensors(launch, operand, memrefs);
+    return;
+  }
+  Value tensor = extract.getTensor();
+  if (memrefs.contains(tensor))
+    return;
+  size_t place = launch.getGrid().size() + launch.getInputs().size();
+  Type type = LaunchOp::getArgumentType(cast<ShapedType>(tensor.getType()));
+  launch.getInputsMutable().append(tensor);
+  memrefs.map(tensor, launch.getBody().insertArgument(place, type,
+                                                      launch.getLoc()));
+}
+
+/// Emits `value` in a program, from the memrefs of the tensors that decide it.
+static Value emitRead(OpBuilder &builder, Value value, IRMapping &mapping) {
+  if (!isRead(value) || mapping.contains(value))
+    return mapping.lookupOrDefault(value);
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    if (!isa<TensorType>(operand.getType()))
+      emitRead(builder, operand, mapping);
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+    SmallVector<Value> indices = llvm::map_to_vector(
+        extract.getIndices(),
+        [&](Value index) { return mapping.lookupOrDefault(index); });
+    mapping.map(value, memref::LoadOp::create(
+                           builder, op->getLoc(),
+                           mapping.lookup(extract.getTensor()), indices)
+                           .getResult());
+  } else {
+    builder.clone(*op, mapping);
+  }
+  return mapping.lookup(value);
+}
+
 void Persist::persist(LaunchOp launch) {
   OpBuilder builder(launch);
   Location loc = launch.getLoc();
   Indices host(builder, loc);
   SmallVector<Value> sizes(launch.getGrid());
+  // Where tensors decide how many programs a row has, blocks read them, and the
+  // host plans by a bound.
+  SmallVector<Value> bounds = sizes;
+  bounds.front() = getKnownBound(sizes.front());
+  bool reads = bounds != sizes;
   std::optional<Order> order;
   int64_t cores = getNumResident(launch);
   if (*launch.getPersistent() == ItemOrder::Snaked) {
-    order.emplace(builder, launch, sizes);
+    order.emplace(builder, launch, bounds);
     cores = order->getCores();
   }
-  Value items = order ? order->getItems() : getNumPrograms(builder, loc, sizes);
+  Value items =
+      order ? order->getItems() : getNumPrograms(builder, loc, bounds);
   Value blocks = host.create<arith::MinUIOp>(items, host.constant(cores));
   LDBG() << "launch at " << loc << ": at most " << cores << " blocks, "
          << (order ? "there and back" : "in linear order");
 
   removeCombineParts(launch);
+  IRMapping mapping;
+  if (reads)
+    addReadTensors(launch, sizes.front(), mapping);
   PersistentLaunch result(builder, launch, blocks);
+  if (reads) {
+    sizes.front() = emitRead(builder, sizes.front(), mapping);
+    if (order)
+      order->setLength(builder, sizes.front());
+    items = order ? order->getItems() : getNumPrograms(builder, loc, sizes);
+  }
   Value block = result.getBlock();
   Indices device(builder, loc);
   scf::ForOp loop;

@@ -88,7 +88,9 @@ static Value findFreeRing(StoreOp store, int64_t bytes) {
 static SharedType getStagedTile(StoreOp store,
                                 std::optional<int64_t> columns = std::nullopt) {
   FragmentType value = store.getValue().getType();
-  if (value.getRank() != 2 || store.getValid())
+  if (value.getRank() != 2 ||
+      (store.getValid() &&
+       store.getTarget().getType().getRank() > kLargestClippedRank))
     return {};
   // What few iterations store would take memory from what all of them do.
   if (!store.getAdd() && isInLoop(store) &&
@@ -185,7 +187,8 @@ void StageStores::stageAdd(StoreOp store, LaunchOp launch) {
   OpBuilder builder(store);
   Value staged = ToSharedOp::create(builder, loc, tile, store.getValue());
   StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
-                       store.getIndices(), store.getDims(), /*add=*/true);
+                       store.getIndices(), store.getValid(), store.getDims(),
+                       /*add=*/true);
   WaitStoresOp::create(builder, loc);
   store.erase();
   ++numStaged;
@@ -235,7 +238,7 @@ void StageStores::stageInRing(StoreOp store, SharedType tile, LaunchOp launch,
     WriteOp::create(builder, loc, store.getValue(), slot, ring, use, column);
     Value staged = WaitOp::create(builder, loc, tile, ring, use);
     StoreAsyncOp::create(builder, loc, staged, store.getTarget(), indices,
-                         store.getDims(), store.getAdd());
+                         store.getValid(), store.getDims(), store.getAdd());
     WaitStoresOp::create(builder, loc);
     ReleaseOp::create(builder, loc, ring, use);
     if (part + 1 < parts)
@@ -282,7 +285,7 @@ void StageStores::stage(StoreOp store) {
   Location loc = store.getLoc();
   Value staged = ToSharedOp::create(builder, loc, tile, store.getValue(), ring);
   StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
-                       store.getIndices(), store.getDims());
+                       store.getIndices(), store.getValid(), store.getDims());
   WaitStoresOp::create(builder, loc);
   store.erase();
   ++numStaged;

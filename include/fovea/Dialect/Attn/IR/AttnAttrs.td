@@ -69,6 +69,15 @@ def Attn_KeyOrderEnum : I32EnumAttr<"KeyOrder",
   let genSpecializedAttr = 0;
 }
 
+def Attn_QueryTilesEnum : I32EnumAttr<"QueryTiles",
+    "Where tiles of queries begin", [
+      I32EnumAttrCase<"Aligned", 0, "aligned">,
+      I32EnumAttrCase<"Sequences", 1, "sequences">
+    ]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+
 def Attn_BlocksEnum : I32EnumAttr<"Blocks",
     "How the tiles of queries are dealt to blocks", [
       I32EnumAttrCase<"Tiles", 0, "tiles">,
@@ -107,6 +116,10 @@ def DefaultValuedProducts : EnumParameter<Attn_ProductsEnum> {
 
 def DefaultValuedBlocks : EnumParameter<Attn_BlocksEnum> {
   let defaultValue = "::fovea::attn::Blocks::Tiles";
+}
+
+def DefaultValuedQueryTiles : EnumParameter<Attn_QueryTilesEnum> {
+  let defaultValue = "::fovea::attn::QueryTiles::Aligned";
 }
 
 def DefaultValuedMaximum : EnumParameter<Attn_MaximumEnum> {
@@ -202,6 +215,13 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       under a causal mask, then have their maximum in the first step, so that
       steps with an earlier maximum do not start again. With all other parts of
       a schedule;
+    - `queries`, GPUs only, forward pass only: `aligned` (the default), where tiles
+      of queries begin at multiples of their size, or `sequences`, with persistent
+      blocks and `longest_first` only: a tile also begins, and the one in front
+      ends, where the keys that a query sees have none in common with those of the
+      query in front, as where sequences are packed one after another. Tiles of
+      keys then begin at the first key of each tile of queries. Loops in front find
+      the tiles, of which there are at most twice as many;
     - `blocks`, GPUs only: `tiles` (the default), where each tile of queries is
       a block's; `persistent`, where there is a block for each multiprocessor,
       which computes one tile after another: copies run ahead into the next
@@ -262,6 +282,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2,
                    maximum = stale, blocks = persistent>
     #attn.schedule<tile = 128x128, order = longest_first, warps = 8, stages = 2,
+                   queries = sequences, blocks = persistent>
+    #attn.schedule<tile = 128x128, order = longest_first, warps = 8, stages = 2,
                    maximum = stale, keys = descending>
     #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 4,
                    split = 16>
@@ -287,6 +309,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "0">:$stages,
     DefaultValuedMaximum:$maximum,
     DefaultValuedKeyOrder:$keys,
+    DefaultValuedQueryTiles:$queries,
     DefaultValuedBlocks:$blocks,
     DefaultValuedProducts:$products,
     DefaultValuedCaptures:$captures,
@@ -303,6 +326,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       CArg<"::fovea::attn::Maximum", "::fovea::attn::Maximum::Exact">:$maximum,
       CArg<"::fovea::attn::KeyOrder",
            "::fovea::attn::KeyOrder::Ascending">:$keys,
+      CArg<"::fovea::attn::QueryTiles",
+           "::fovea::attn::QueryTiles::Aligned">:$queries,
       CArg<"::fovea::attn::Blocks", "::fovea::attn::Blocks::Tiles">:$blocks,
       CArg<"::fovea::attn::Products",
            "::fovea::attn::Products::Overlapped">:$products,
@@ -314,21 +339,22 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       CArg<"::fovea::attn::GradientsAttr", "{}">:$gradients),
       [{
         return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum,
-                     keys, blocks, products, captures, split, splitSize, widen,
-                     parts, cluster, gradients);
+                     keys, queries, blocks, products, captures, split,
+                     splitSize, widen, parts, cluster, gradients);
       }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
     `,` `order` `=` $order ``
-    custom<Parts>($warps, $stages, $maximum, $keys, $blocks, $products,
-                  $captures, $split, $splitSize, $widen, $parts, $cluster,
-                  $gradients) `>`
+    custom<Parts>($warps, $stages, $maximum, $keys, $queries, $blocks,
+                  $products, $captures, $split, $splitSize, $widen, $parts,
+                  $cluster, $gradients) `>`
   }];
   let extraClassDeclaration = [{
     struct Changes {
       std::optional<Maximum> maximum = {};
       std::optional<KeyOrder> keys = {};
+      std::optional<QueryTiles> queries = {};
       std::optional<Blocks> blocks = {};
       std::optional<Captures> captures = {};
       std::optional<int64_t> split = {};

@@ -446,7 +446,9 @@ def AttnOrderTiles : Pass<"attn-order-tiles"> {
     long tiles only. So an `scf.forall` in front counts the steps of each tile, a
     second one sorts the tiles by them, and the parallel loop takes its tile from
     that table. Pairs of steps are counted, so that tiles side by side, which read
-    the same keys, often stay neighbours.
+    the same keys, often stay neighbours. Tiles without a query, of which there are
+    some where tensors also decide where tiles begin and end, come last, and the
+    parallel loop ends in front of them.
 
     It takes attention whose schedule has `order = longest_first` and `blocks =
     persistent`, and the bounds of whose first loop over keys read tensors at the
@@ -459,6 +461,25 @@ def AttnOrderTiles : Pass<"attn-order-tiles"> {
   ];
   let statistics = [
     Statistic<"numOrdered", "num-ordered", "Number of loops over sorted tiles">
+  ];
+}
+
+def AttnJoinTables : Pass<"attn-join-tables"> {
+  let summary = "Joins loops that fill tables with those that read them";
+  let description = [{
+    The pass is for GPUs and runs after `attn-order-tiles`. The tables in front of
+    attention are filled by one `scf.forall` after another: where tiles begin, the
+    extremes of what a mask reads in each, the number of its steps. Each would be a
+    launch, which waits for the one in front. A loop that reads tables only at its
+    own place joins the loop over the same places that fills them, and has the
+    numbers instead of their elements.
+
+    Loops stay apart where one reads more of a table than its place, where their
+    bounds differ, or where others between them read the tables.
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect"];
+  let statistics = [
+    Statistic<"numJoined", "num-joined", "Number of loops joined with another">
   ];
 }
 

@@ -15,6 +15,10 @@ namespace fovea::tile {
 /// Addresses and strides of a descriptor must be multiples of this many bytes.
 inline constexpr int64_t kTensorMapAlignment = 16;
 
+/// The most dimensions of a memref that a copy writes only some rows of a tile
+/// to: its descriptor has one more.
+inline constexpr int64_t kLargestClippedRank = 4;
+
 /// The most elements of a box along each dimension.
 inline constexpr int64_t kLargestBox = 256;
 

@@ -503,13 +503,14 @@ def ShiftRowsOp : Tile_Op<"shift_rows", [Pure,
   let assemblyFormat = "$tile `by` $by attr-dict `:` qualified(type($tile))";
 }
 
-def StoreAsyncOp : Tile_Op<"store_async", [
+def StoreAsyncOp : Tile_Op<"store_async", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Starts to copy a tile of shared memory to global memory";
   let description = [{
     Stores by TMA (`cp.async.bulk.tensor`, PTX ISA 9.7.9.27). The tile starts at
     `indices`, as in `tile.load`; elements beyond the memref's sizes are not
-    written. With `add`, elements of f16, bf16 or f32 are added to those in
+    written, and where `valid` is given, only the tile's first `valid` rows are, on a
+    memref of at most four dimensions. With `add`, elements of f16, bf16 or f32 are added to those in
     memory, each as one atomic operation, in any order
     (`cp.reduce.async.bulk.tensor`). On a tensor map the indices refer to the
     map's tensor. Only `tile.wait_stores` tells when the tile has been read.
@@ -520,10 +521,11 @@ def StoreAsyncOp : Tile_Op<"store_async", [
     ```
   }];
   let arguments = (ins Tile_AnyShared:$source, Tile_Global:$target,
-                       Variadic<Index>:$indices, DenseI64ArrayAttr:$dims,
-                       UnitAttr:$add);
+                       Variadic<Index>:$indices, Optional<Index>:$valid,
+                       DenseI64ArrayAttr:$dims, UnitAttr:$add);
   let assemblyFormat = [{
-    (`add` $add^)? $source `,` $target `[` $indices `]` `dims` $dims attr-dict
+    (`add` $add^)? $source `,` $target `[` $indices `]` `dims` $dims
+    (`valid` `(` $valid^ `)`)? attr-dict
     `:` qualified(type($source)) `,` qualified(type($target))
   }];
   let hasVerifier = 1;
@@ -892,11 +894,19 @@ def TensorMapOp : Tile_Op<"tensor_map", [
     of the memref, the last along its last, whose stride is 1. The base address
     and all other strides must be multiples of 16 bytes (CUDA driver API,
     `cuTensorMapEncodeTiled`).
+
+    A `clipped` map has one more dimension, behind `dims[0]`, of as many elements as
+    the tile has rows, `R`. It also runs along the memref's rows: element `[n, r]` is
+    row `n + r - R`. So a tile at `[n, R - m]` has the `m` rows in front of row `n`,
+    and its others are out of bounds, which TMA does not write. (The ragged
+    descriptors of Triton, `triton/tools/ragged_tma.py`, do the same.)
   }];
-  let arguments = (ins AnyMemRef:$source, DenseI64ArrayAttr:$dims);
+  let arguments = (ins AnyMemRef:$source, UnitAttr:$clipped,
+                       DenseI64ArrayAttr:$dims);
   let results = (outs Tile_AnyTensorMap:$result);
   let assemblyFormat = [{
-    $source `dims` $dims attr-dict `:` qualified(type($source)) `->` qualified(type($result))
+    (`clipped` $clipped^)? $source `dims` $dims attr-dict
+    `:` qualified(type($source)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
 }

@@ -9,6 +9,7 @@
 #include "TileByMask.h"
 #include "TileConsumers.h"
 #include "TileProducers.h"
+#include "TileSequences.h"
 #include "TileTransposes.h"
 #include "TileWork.h"
 
@@ -122,6 +123,72 @@ static FailureOr<scf::ForallOp> tileRows(RewriterBase &rewriter,
   return cast<scf::ForallOp>(tiled->loops.front());
 }
 
+/// Writes the results of `tile`, the work of an iteration of `forall`, to its
+/// part of the loop's results: so many rows and columns from `first` on.
+static void insertResults(RewriterBase &rewriter, scf::ForallOp forall,
+                          FinalizeOp tile, ArrayRef<OpFoldResult> first,
+                          OpFoldResult rows, OpFoldResult columns) {
+  Location loc = tile.getLoc();
+  OpFoldResult one = rewriter.getIndexAttr(1);
+  SmallVector<OpFoldResult> extent(first.size(), one),
+      strides(first.size(), one);
+  extent[extent.size() - 2] = rows;
+  extent.back() = columns;
+  auto outs = forall.getRegionIterArgs().take_front(tile->getNumResults());
+  for (auto [number, out] : llvm::enumerate(outs)) {
+    auto offsets = first.drop_back(number);
+    auto shape = ArrayRef(extent).drop_back(number);
+    auto unit = ArrayRef(strides).drop_back(number);
+    rewriter.setInsertionPoint(tile);
+    OpOperand &init = tile.getDpsInitsMutable()[number];
+    init.set(tensor::ExtractSliceOp::create(
+        rewriter, loc, cast<RankedTensorType>(init.get().getType()), out,
+        offsets, shape, unit));
+    rewriter.setInsertionPointToEnd(forall.getTerminator().getBody());
+    tensor::ParallelInsertSliceOp::create(
+        rewriter, loc, tile->getResult(number), out, offsets, shape, unit);
+  }
+}
+
+/// Replaces `root` by a loop over its batches, heads and `tiles` of at most
+/// `queryTile` queries.
+static FailureOr<scf::ForallOp> tileRowsBy(RewriterBase &rewriter,
+                                           FinalizeOp root, int64_t queryTile,
+                                           const RowTiles &tiles) {
+  Location loc = root.getLoc();
+  OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1);
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(rewriter, loc, root.getAcc());
+  auto forall = scf::ForallOp::create(
+      rewriter, loc, ArrayRef<OpFoldResult>{sizes[0], sizes[1], tiles.count},
+      root.getDpsInits(), /*mapping=*/std::nullopt);
+  rewriter.setInsertionPointToStart(forall.getBody());
+  SmallVector<Value> ivs = forall.getInductionVars();
+  IndexMath math(rewriter, loc);
+  auto [first, end] = tiles.getTile(math, ivs[2]);
+  AffineExpr s0, s1;
+  bindSymbols(rewriter.getContext(), s0, s1);
+  OpFoldResult rows = affine::makeComposedFoldedAffineMin(
+      rewriter, loc,
+      AffineMap::get(0, 2,
+                     {rewriter.getAffineConstantExpr(queryTile), s1 - s0},
+                     rewriter.getContext()),
+      {first, end});
+  SmallVector<OpFoldResult> place = {ivs[0], ivs[1], first};
+  auto whole = cast<FinalizeOp>(rewriter.clone(*root.getOperation()));
+  FailureOr<TilingResult> tiled =
+      whole.getTiledImplementation(rewriter, place, {one, one, rows});
+  if (failed(tiled))
+    return failure();
+  rewriter.eraseOp(whole);
+  place.push_back(zero);
+  insertResults(rewriter, forall,
+                cast<FinalizeOp>(tiled->tiledOps.front()), place, rows,
+                sizes[3]);
+  rewriter.replaceOp(root, forall);
+  return forall;
+}
+
 /// Replaces `root` by a loop over its batches, heads, tiles of queries and
 /// parts of the keys, whose results are merged: those that `schedule` splits
 /// `keys` into, of all batches together if their number is not static, or those
@@ -214,25 +281,8 @@ tileParts(RewriterBase &rewriter, FinalizeOp root, int64_t queryTile,
   rewriter.eraseOp(whole);
 
   // The tile is written to its part of the workspace.
-  auto tile = cast<FinalizeOp>(tiled->tiledOps.front());
-  SmallVector<OpFoldResult> extent(first.size(), one);
-  extent[extent.size() - 2] = rows;
-  extent.back() = sizes[3];
-  SmallVector<OpFoldResult> strides(first.size(), one);
-  for (auto [number, workspace] : llvm::enumerate(forall.getRegionIterArgs())) {
-    auto offsets = ArrayRef(first).drop_back(number);
-    auto shape = ArrayRef(extent).drop_back(number);
-    auto unit = ArrayRef(strides).drop_back(number);
-    rewriter.setInsertionPoint(tile);
-    OpOperand &init = tile.getDpsInitsMutable()[number];
-    init.set(tensor::ExtractSliceOp::create(
-        rewriter, loc, cast<RankedTensorType>(init.get().getType()), workspace,
-        offsets, shape, unit));
-    rewriter.setInsertionPointToEnd(forall.getTerminator().getBody());
-    tensor::ParallelInsertSliceOp::create(rewriter, loc,
-                                          tile->getResult(number), workspace,
-                                          offsets, shape, unit);
-  }
+  insertResults(rewriter, forall, cast<FinalizeOp>(tiled->tiledOps.front()),
+                first, rows, sizes[3]);
 
   rewriter.setInsertionPointAfter(forall);
   if (list)
@@ -414,12 +464,15 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   OnlineAttentionOp first = passes.back();
   rewriter.setInsertionPoint(first);
   fovea::MaskTables tables;
+  std::optional<RowTiles> rowTiles;
   if (!first.getMask().empty() && first.getAt().empty()) {
     SmallVector<OpFoldResult> sizes =
         llvm::map_to_vector(first.getIterationDomain(rewriter),
                             [](Range range) { return range.size; });
+    if (schedule.getQueries() == QueryTiles::Sequences)
+      rowTiles = findSequenceTiles(rewriter, first, queryTile);
     tables = fovea::MaskTables(rewriter, first.getLoc(), first.getMask(), sizes,
-                               queryTile, keyTile);
+                               queryTile, keyTile, rowTiles);
   }
   numTables += tables.size();
   double keyReads = countKeyReads(last, queryTile);
@@ -444,10 +497,13 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   FailureOr<scf::ForallOp> rows =
       schedule.isSplit()
           ? tileParts(rewriter, root, queryTile, schedule, keys, list, part)
-          : tileRows(rewriter, root, queryTile);
+      : rowTiles ? tileRowsBy(rewriter, root, queryTile, *rowTiles)
+                 : tileRows(rewriter, root, queryTile);
   if (failed(rows))
     return root.emitOpError("cannot be tiled");
   scf::ForallOp forall = *rows;
+  if (rowTiles)
+    tables.setRowTile(forall.getInductionVar(2));
   SmallVector<OnlineAttentionOp> tiledPasses;
   for (OnlineAttentionOp pass : passes) {
     FailureOr<OnlineAttentionOp> tile = fusePass(rewriter, pass, forall);
@@ -476,7 +532,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
     StringRef name = stringifyUpdate(pass.getUpdate());
     FailureOr<MaskedLoopInfo> info =
         tileByMask(rewriter, pass, keyTile, tables,
-                   /*cutsTiles=*/!schedule.getWarps(), part);
+                   /*cutsTiles=*/!schedule.getWarps(), part,
+                   /*fromFirst=*/rowTiles.has_value());
     if (failed(info))
       return failure();
     count(*info, name);
@@ -510,7 +567,7 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   } else {
     fuseTransposeOfResult(rewriter, forall, 0);
   }
-  if (schedule.getOrder() == WorkOrder::LongestFirst)
+  if (schedule.getOrder() == WorkOrder::LongestFirst && !rowTiles)
     reverseTiles(rewriter, forall, forall.getInductionVar(2), queries,
                  queryTile);
   loops.push_back({forall, keyReads});

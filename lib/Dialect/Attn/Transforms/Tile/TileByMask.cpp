@@ -112,6 +112,20 @@ emitTile(RewriterBase &rewriter, OpTy pass, scf::ForOp loop, unsigned dim,
   return insertTiles(rewriter, tile);
 }
 
+/// Returns how many of the `size` positions from `place` on are in front of
+/// `end`.
+static OpFoldResult countRest(OpBuilder &builder, Location loc, Value place,
+                              int64_t size, OpFoldResult end) {
+  MLIRContext *context = builder.getContext();
+  AffineExpr d0 = getAffineDimExpr(0, context),
+             s0 = getAffineSymbolExpr(0, context);
+  return affine::makeComposedFoldedAffineMin(
+      builder, loc,
+      AffineMap::get(1, 1, {getAffineConstantExpr(size, context), s0 - d0},
+                     context),
+      {OpFoldResult(place), end});
+}
+
 TileSpan fovea::attn::clipTile(OpBuilder &builder, Location loc, Value place,
                                int64_t size, std::optional<OpFoldResult> first,
                                OpFoldResult end) {
@@ -137,12 +151,7 @@ TileSpan fovea::attn::clipTile(OpBuilder &builder, Location loc, Value place,
   std::optional<int64_t> known = IndexMath::constantOf(end);
   if (known && *known % size == 0)
     return {place, builder.getIndexAttr(size)};
-  OpFoldResult left = affine::makeComposedFoldedAffineMin(
-      builder, loc,
-      AffineMap::get(1, 1, {getAffineConstantExpr(size, context), s0 - d0},
-                     context),
-      {OpFoldResult(place), end});
-  return {place, left};
+  return {place, countRest(builder, loc, place, size, end)};
 }
 
 /// Returns the number of tiles of `size` between two places.
@@ -207,7 +216,8 @@ template <typename OpTy>
 static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
                                       Coordinate along, int64_t tileSize,
                                       const MaskTables &tables, bool cutsTiles,
-                                      std::optional<KeyPart> part = {}) {
+                                      std::optional<KeyPart> part = {},
+                                      bool fromFirst = false) {
   Location loc = pass.getLoc();
   Region &mask = pass.getMask();
   MaskedLoopInfo info;
@@ -244,13 +254,14 @@ static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
     });
     MaskBounds bounds = getBounds(math, *whole, along, origin);
     info.isExact = bounds.exact;
-    lower = getTileOf(math, bounds.lower, tileSize);
+    lower = fromFirst ? bounds.lower
+                      : getTileOf(math, bounds.lower, tileSize);
     upper = bounds.upper;
     // Absent keys, before the first one, are not read either.
     isComplete = cutsTiles && isAlongKeys && bounds.complete;
     if (isComplete)
       first = bounds.lower;
-    else if (isAlongKeys && (first = whole->presentKeys().first))
+    else if (isAlongKeys && !fromFirst && (first = whole->presentKeys().first))
       first = math.sub(*first, origin);
   }
 
@@ -263,8 +274,12 @@ static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
       math.materialize(math.constant(tileSize)), inits);
   rewriter.setInsertionPointToStart(loop.getBody());
   // Keys behind the upper bound may be absent; rows behind it exist.
-  auto [place, extent] = clipTile(rewriter, loc, loop.getInductionVar(),
-                                  tileSize, first, isAlongKeys ? upper : size);
+  Value at = loop.getInductionVar();
+  auto [place, extent] =
+      fromFirst
+          ? TileSpan{at, countRest(rewriter, loc, at, tileSize, upper)}
+          : clipTile(rewriter, loc, at, tileSize, first,
+                     isAlongKeys ? upper : size);
 
   Truth truth{math.boolean(true), math.boolean(true)};
   IndexMath inner(rewriter, loc);
@@ -306,8 +321,9 @@ static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
 FailureOr<MaskedLoopInfo>
 fovea::attn::tileByMask(RewriterBase &rewriter, OnlineAttentionOp pass,
                         int64_t size, const MaskTables &tables, bool cutsTiles,
-                        std::optional<KeyPart> part) {
-  return tile(rewriter, pass, Coordinate::Key, size, tables, cutsTiles, part);
+                        std::optional<KeyPart> part, bool fromFirst) {
+  return tile(rewriter, pass, Coordinate::Key, size, tables, cutsTiles, part,
+              fromFirst);
 }
 
 FailureOr<MaskedLoopInfo>

@@ -1,0 +1,228 @@
+//===- TileSequences.cpp - Tiles of queries of one sequence ---------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileSequences.h"
+
+#include "TileByMask.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+namespace {
+/// The loops in front of one attention.
+class SequenceFinder {
+public:
+  SequenceFinder(RewriterBase &rewriter, OnlineAttentionOp pass, int64_t tile)
+      : rewriter(rewriter), loc(pass.getLoc()), mask(pass.getMask()),
+        tile(tile) {
+    rewriter.setInsertionPoint(pass);
+    sizes = getScoreSizes(rewriter, pass);
+    IndexMath math(rewriter, loc);
+    rows = sizes[static_cast<unsigned>(Coordinate::Row)];
+    // One without a row, where there is none, so that tables have elements.
+    blocks = math.max(math.ceilDiv(rows, math.constant(tile)),
+                      math.constant(1));
+  }
+
+  RowTiles run();
+
+private:
+  using EmitFn = llvm::function_ref<SmallVector<OpFoldResult>(IndexMath &,
+                                                              Value number)>;
+  SmallVector<Value> fill(OpFoldResult size, ArrayRef<Type> types, EmitFn emit);
+  OpFoldResult reduceMax(IndexMath &math, OpFoldResult lower,
+                         OpFoldResult upper, OpFoldResult init,
+                         llvm::function_ref<OpFoldResult(IndexMath &, Value)>
+                             getTerm);
+  Span getKeys(IndexMath &math, OpFoldResult row);
+  OpFoldResult isBegin(IndexMath &math, OpFoldResult row);
+  Span getTile(IndexMath &math, Value begins, Value number);
+
+  RewriterBase &rewriter;
+  Location loc;
+  Region &mask;
+  int64_t tile;
+  SmallVector<OpFoldResult> sizes;
+  OpFoldResult rows, blocks;
+};
+} // namespace
+
+static OpFoldResult read(IndexMath &math, Value table, OpFoldResult place) {
+  return tensor::ExtractOp::create(math.getBuilder(), math.getLoc(), table,
+                                   math.materialize(place))
+      .getResult();
+}
+
+/// Emits a parallel loop that fills tensors of `size` numbers, with what `emit`
+/// returns for each place.
+SmallVector<Value> SequenceFinder::fill(OpFoldResult size, ArrayRef<Type> types,
+                                        EmitFn emit) {
+  SmallVector<Value> inits;
+  for (Type type : types)
+    inits.push_back(tensor::EmptyOp::create(rewriter, loc, {size}, type));
+  auto body = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
+    Value number = arguments.front();
+    IndexMath math(nested, loc);
+    SmallVector<OpFoldResult> numbers = emit(math, number);
+    OpFoldResult one = nested.getIndexAttr(1), at = number;
+    Value zero = math.materialize(math.constant(0));
+    SmallVector<Value> slices;
+    for (auto [each, type, out] :
+         llvm::zip_equal(numbers, types, arguments.drop_front())) {
+      Value element = math.materialize(each);
+      if (!type.isIndex())
+        element = arith::IndexCastUIOp::create(nested, loc, type, element);
+      Value slice =
+          tensor::ExtractSliceOp::create(nested, loc, out, at, one, one);
+      slices.push_back(
+          tensor::InsertOp::create(nested, loc, element, slice, zero));
+    }
+    auto parallel = scf::InParallelOp::create(nested, loc);
+    nested.setInsertionPointToStart(parallel.getBody());
+    for (auto [slice, out] : llvm::zip_equal(slices, arguments.drop_front()))
+      tensor::ParallelInsertSliceOp::create(nested, loc, slice, out, at, one,
+                                            one);
+  };
+  return llvm::to_vector_of<Value>(
+      scf::ForallOp::create(rewriter, loc, {size}, inits,
+                            /*mapping=*/std::nullopt, body)
+          .getResults());
+}
+
+/// Emits a loop that returns the largest of `init` and of the terms between two
+/// places.
+OpFoldResult SequenceFinder::reduceMax(
+    IndexMath &math, OpFoldResult lower, OpFoldResult upper, OpFoldResult init,
+    llvm::function_ref<OpFoldResult(IndexMath &, Value)> getTerm) {
+  auto body = [&](OpBuilder &nested, Location loc, Value place,
+                  ValueRange largest) {
+    IndexMath inner(nested, loc);
+    Value term = inner.materialize(getTerm(inner, place));
+    Value next = arith::MaxSIOp::create(nested, loc, largest[0], term);
+    scf::YieldOp::create(nested, loc, next);
+  };
+  return scf::ForOp::create(math.getBuilder(), loc, math.materialize(lower),
+                            math.materialize(upper),
+                            math.materialize(math.constant(1)),
+                            math.materialize(init), body)
+      .getResult(0);
+}
+
+/// Returns bounds of the keys that a row of any batch and head sees, the second
+/// behind the last; it is not above the first if there are none.
+Span SequenceFinder::getKeys(IndexMath &math, OpFoldResult row) {
+  auto all = [&](Coordinate coordinate) -> Span {
+    OpFoldResult size = sizes[static_cast<unsigned>(coordinate)];
+    return {math.constant(0), math.sub(size, math.constant(1))};
+  };
+  MaskBox box = {all(Coordinate::Batch),
+                 all(Coordinate::Head),
+                 {row, row},
+                 all(Coordinate::Key)};
+  MaskEvaluator evaluator(mask, box, math.getBuilder(), loc);
+  Value at = math.materialize(row);
+  evaluator.setLookup([&](Value value, IndexMath &inner) {
+    IRMapping computed;
+    Value x = computeAt(
+        inner.getBuilder(), mask, value, [&](Coordinate) { return at; },
+        computed);
+    if (!x.getType().isIndex() && !x.getType().isInteger(1))
+      x = arith::IndexCastOp::create(inner.getBuilder(), loc,
+                                     inner.getBuilder().getIndexType(), x);
+    return std::optional<Span>(Span{x, x});
+  });
+  MaskBounds bounds = evaluator.bounds(Coordinate::Key);
+  return {bounds.lower, bounds.upper};
+}
+
+/// Returns true if a row sees keys, and the one in front of it none of them.
+OpFoldResult SequenceFinder::isBegin(IndexMath &math, OpFoldResult row) {
+  OpFoldResult before =
+      math.max(math.sub(row, math.constant(1)), math.constant(0));
+  Span own = getKeys(math, row), other = getKeys(math, before);
+  OpFoldResult isApart = math.logicalOr(math.lessEqual(other.last, own.first),
+                                        math.lessEqual(own.last, other.first));
+  // What sees no key is apart from all.
+  isApart = math.logicalOr(isApart, math.lessEqual(other.last, other.first));
+  return math.logicalAnd(isApart, math.less(own.first, own.last));
+}
+
+/// Returns the first row of a tile, and the one behind its last.
+Span SequenceFinder::getTile(IndexMath &math, Value begins, Value number) {
+  OpFoldResult none = math.constant(-1), size = math.constant(tile),
+               one = math.constant(1), two = math.constant(2);
+  OpFoldResult block = math.truncDiv(number, two);
+  OpFoldResult isSecond =
+      math.equal(math.sub(number, math.mul(block, two)), one);
+  OpFoldResult own = read(math, begins, block), next = math.add(block, one);
+  OpFoldResult hasNext = math.less(next, blocks);
+  OpFoldResult inNext =
+      math.select(hasNext,
+                  read(math, begins,
+                       math.min(next, math.sub(blocks, one))),
+                  none);
+  // The first row of all begins a sequence.
+  OpFoldResult start = reduceMax(
+      math, math.constant(0), block, math.constant(0),
+      [&](IndexMath &inner, Value at) { return read(inner, begins, at); });
+  OpFoldResult inTile =
+      math.sub(start, math.mul(math.truncDiv(start, size), size));
+  OpFoldResult isOwn = math.less(none, own);
+  OpFoldResult first = math.select(
+      isSecond, own, math.add(math.mul(block, size), inTile));
+  auto limit = [&](OpFoldResult end, OpFoldResult begin) {
+    return math.select(math.less(none, begin), math.min(end, begin), end);
+  };
+  OpFoldResult end = limit(math.min(math.add(first, size), rows), inNext);
+  end = math.select(isSecond, end, limit(end, own));
+  // An empty tile lies within the rows, too.
+  OpFoldResult isTile =
+      math.logicalAnd(math.less(first, end),
+                      math.logicalOr(isOwn, math.logicalNot(isSecond)));
+  first = math.max(math.min(first, math.sub(rows, one)), math.constant(0));
+  return {first, math.select(isTile, end, first)};
+}
+
+RowTiles SequenceFinder::run() {
+  Type index = rewriter.getIndexType();
+  // The last row of each block that begins a sequence, or -1.
+  Value begins =
+      fill(blocks, index, [&](IndexMath &math, Value block) {
+        OpFoldResult none = math.constant(-1);
+        OpFoldResult lower = math.mul(block, math.constant(tile));
+        OpFoldResult upper =
+            math.min(math.add(lower, math.constant(tile)), rows);
+        return SmallVector<OpFoldResult>{reduceMax(
+            math, lower, upper, none, [&](IndexMath &inner, Value row) {
+              return inner.select(isBegin(inner, row), row, none);
+            })};
+      }).front();
+  IndexMath math(rewriter, loc);
+  RowTiles tiles;
+  tiles.rows = rows;
+  tiles.count = math.mul(blocks, math.constant(2));
+  // A kernel knows that numbers of 32 bits without a sign are small.
+  Type narrow = rewriter.getI32Type();
+  SmallVector<Value> tables =
+      fill(tiles.count, {narrow, narrow}, [&](IndexMath &inner, Value number) {
+        Span rows = getTile(inner, begins, number);
+        return SmallVector<OpFoldResult>{rows.first, rows.last};
+      });
+  tiles.firsts = tables[0];
+  tiles.ends = tables[1];
+  return tiles;
+}
+
+RowTiles fovea::attn::findSequenceTiles(RewriterBase &rewriter,
+                                        OnlineAttentionOp pass,
+                                        int64_t queryTile) {
+  return SequenceFinder(rewriter, pass, queryTile).run();
+}
