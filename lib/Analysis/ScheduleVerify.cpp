@@ -7,7 +7,6 @@
 
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/GpuFootprint.h"
-#include "fovea/Analysis/MaskAnalysis.h"
 #include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Analysis/Widening.h"
 
@@ -180,25 +179,13 @@ static LogicalResult verifyCluster(OpTy op) {
   return success();
 }
 
-/// Checks that tensors decide, for each query alone, which keys it sees, where
-/// tiles of queries are those of sequences.
-template <typename OpTy>
-static LogicalResult verifySequences(OpTy op) {
-  if (op.getScheduleAttr().getQueries() == QueryTiles::Aligned ||
-      mayHaveSequences(op.getMask()))
-    return success();
-  return op->emitOpError()
-         << "has a schedule with queries of sequences, but a mask that reads "
-            "no tensor at the query, or some at the batch, head or key";
-}
-
 template <typename OpTy>
 static LogicalResult verify(OpTy op) {
   ScheduleAttr schedule = op.getScheduleAttr();
   int64_t headDim = getSize(op.getKey(), 3),
           valueDim = getSize(op.getValue(), 3);
   if (failed(verifyWarps(op, schedule, headDim, valueDim)) ||
-      failed(verifyCluster(op)) || failed(verifySequences(op)))
+      failed(verifyCluster(op)))
     return failure();
   machine::TargetAttr target = machine::getTarget(op);
   if (!target || ShapedType::isDynamic(headDim) ||

@@ -302,6 +302,29 @@ static Status write(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
+static Status publish(Fiber &fiber, const Instruction &op) {
+  Slot *slot = getSlotToFill(fiber, op, 1);
+  if (!slot)
+    return Status::Failed;
+  auto &tile = fiber.get<SharedTile>(op, 1);
+  Format::get(tile.type).write(
+      fiber.block->getMemory().data() + tile.offset,
+      {.i = fiber.getInt(op, 0)});
+  slot->state = Slot::Full;
+  slot->op = op.op;
+  fiber.block->wake();
+  return Status::Next;
+}
+
+static Status readNumber(Fiber &fiber, const Instruction &op) {
+  auto &tile = fiber.get<SharedTile>(op, 0);
+  if (checkTile(fiber, op.op, tile) != Status::Next)
+    return Status::Failed;
+  fiber.result(op).scalar = Format::get(tile.type).read(
+      fiber.block->getMemory().data() + tile.offset);
+  return Status::Next;
+}
+
 static Status widenInto(Fiber &fiber, const Instruction &op) {
   Slot *slot = getSlotToFill(fiber, op, 1);
   if (!slot)
@@ -437,6 +460,8 @@ void interpreter::addRingHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.load_async"] = inLaunch<loadAsync>;
   handlers["tile.write"] = inLaunch<write>;
   handlers["tile.widen_into"] = inLaunch<widenInto>;
+  handlers["tile.publish"] = inLaunch<publish>;
+  handlers["tile.read_number"] = inLaunch<readNumber>;
   handlers["tile.wait"] = inLaunch<wait>;
   handlers["tile.release"] = inLaunch<release>;
   handlers["tile.store_async"] = inLaunch<storeAsync>;

@@ -717,6 +717,16 @@ static Status passTurn(Fiber &fiber, const Instruction &op) {
 }
 
 /// Sets the numbers of the warps of a block.
+static Status claim(Fiber &fiber, const Instruction &op) {
+  auto &counter = fiber.get<MemRef>(op, 0);
+  int64_t first = 0;
+  char *number = counter.getElement(counter.getIndex(first));
+  Scalar taken = counter.format.read(number);
+  counter.format.write(number, {.i = taken.i + 1});
+  fiber.result(op).scalar = taken;
+  return Status::Next;
+}
+
 static Status signal(Fiber &fiber, const Instruction &op) {
   auto signalOp = cast<tile::SignalOp>(op.op);
   auto &flags = fiber.get<MemRef>(op, 0);
@@ -846,6 +856,7 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.group"] = inLaunch<group>;
   handlers["tile.cluster_rank"] = inLaunch<clusterRank>;
   handlers["tile.of_rows"] = ofRows;
+  handlers["tile.claim"] = inLaunch<claim>;
   handlers["tile.signal"] = inLaunch<signal>;
   handlers["tile.await"] = inLaunch<await>;
   handlers["tile.combine_parts"] = combineParts;

@@ -83,6 +83,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     manager.addPass(tile::createTileReleaseEarly());
     manager.addPass(tile::createTileCarryValues());
     manager.addPass(tile::createTileMulticast());
+    manager.addPass(tile::createTileDealItems());
   } else {
     manager.addPass(tile::createTileSkipRows());
     // Copies that do not run ahead need no barriers of their own.
@@ -90,6 +91,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     rings.minStages = 2;
     manager.addPass(tile::createTileMultibuffer(rings));
     manager.addPass(tile::createTilePrefetch());
+    manager.addPass(tile::createTileDealItems());
   }
 }
 

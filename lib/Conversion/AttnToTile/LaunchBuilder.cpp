@@ -299,6 +299,8 @@ void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
     launch.setCluster(cluster);
   if (schedule.getBlocks() == Blocks::Shared)
     launch.setPersistent(ItemOrder::Shared);
+  else if (schedule.getQueries() == QueryTiles::Sequences)
+    launch.setPersistent(ItemOrder::Dealt);
   else if (schedule.getBlocks() == Blocks::Persistent)
     launch.setPersistent(schedule.getOrder() == WorkOrder::LongestFirst
                              ? ItemOrder::Snaked

@@ -188,6 +188,8 @@ RingReaders::RingReaders(Operation *root) {
       auto widen = dyn_cast<WidenIntoOp>(user);
       if (isa<WriteOp>(user) || (widen && widen.getRing() == op.getRing()))
         reader.copiers = getNumUsers(op, user);
+      if (isa<PublishOp>(user))
+        reader.copiers = 1;
       auto wait = dyn_cast<WaitOp>(user);
       if (!wait)
         continue;
@@ -457,11 +459,44 @@ struct ReleaseLowering final : UsePattern<ReleaseOp> {
   }
 };
 
+struct PublishLowering final : UsePattern<PublishOp> {
+  using UsePattern::UsePattern;
+
+  void emit(ImplicitLocOpBuilder &builder, PublishOp op, const RingUse &use,
+            const RingReaders::Reader &reader) const override {
+    Value number = arith::IndexCastOp::create(builder, builder.getI32Type(),
+                                              op.getNumber());
+    emitPtx(builder, op.getLoc(), "st.shared.s32 [$0], $1;",
+            {use.slot, number});
+    emitArrive(builder, op.getLoc(), use.full);
+  }
+};
+
+struct ReadNumberLowering final : OpConversionPattern<ReadNumberOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ReadNumberOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto pointer = LLVM::LLVMPointerType::get(
+        getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
+    Value address = LLVM::IntToPtrOp::create(rewriter, loc, pointer,
+                                             adaptor.getSource().front());
+    Value number = LLVM::LoadOp::create(rewriter, loc, rewriter.getI32Type(),
+                                        address);
+    rewriter.replaceOpWithNewOp<arith::IndexCastUIOp>(
+        op, rewriter.getIndexType(), number);
+    return success();
+  }
+};
+
 } // namespace
 
 void fovea::tile::populateRingPatterns(const TileTypeConverter &converter,
                                        RewritePatternSet &patterns,
                                        const RingReaders &readers) {
-  patterns.add<RingLowering, AcquireLowering, WaitLowering, ReleaseLowering>(
-      converter, patterns.getContext(), readers);
+  patterns.add<RingLowering, AcquireLowering, WaitLowering, ReleaseLowering,
+               PublishLowering>(converter, patterns.getContext(), readers);
+  patterns.add<ReadNumberLowering>(converter, patterns.getContext());
 }

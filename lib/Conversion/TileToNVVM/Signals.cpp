@@ -72,9 +72,28 @@ struct AwaitLowering final : OpConversionPattern<AwaitOp> {
   }
 };
 
+struct ClaimLowering final : OpConversionPattern<ClaimOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ClaimOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+    GlobalAccess access(rewriter, loc, op.getCounter(), {zero}, {0}, {1});
+    Value first = getI32(rewriter, loc, 0), one = getI32(rewriter, loc, 1);
+    Value taken = LLVM::AtomicRMWOp::create(
+        rewriter, loc, LLVM::AtomicBinOp::add, access.getPointer(first), one,
+        LLVM::AtomicOrdering::monotonic, "device");
+    rewriter.replaceOpWithNewOp<arith::IndexCastUIOp>(
+        op, rewriter.getIndexType(), taken);
+    return success();
+  }
+};
+
 } // namespace
 
 void fovea::tile::populateSignalPatterns(const TileTypeConverter &converter,
                                          RewritePatternSet &patterns) {
-  patterns.add<SignalLowering, AwaitLowering>(converter, patterns.getContext());
+  patterns.add<SignalLowering, AwaitLowering, ClaimLowering>(converter, patterns.getContext());
 }

@@ -40,13 +40,15 @@ namespace {
 /// a loop over tiles of keys.
 class OrderedLoop {
 public:
-  OrderedLoop(scf::ForallOp items, scf::ForOp keys)
-      : items(items), keys(keys), slice(items) {}
+  OrderedLoop(scf::ForallOp items, scf::ForOp keys, bool isDealt)
+      : items(items), keys(keys), isDealt(isDealt), slice(items) {}
 
   /// Returns the reason for which the tiles stay in order, or nullopt.
   std::optional<StringRef> analyze();
 
   void rewrite(RewriterBase &rewriter);
+
+  Location getLoc() { return items.getLoc(); }
 
 private:
   /// The dimension of the tiles of queries.
@@ -62,6 +64,8 @@ private:
 
   scf::ForallOp items;
   scf::ForOp keys;
+  /// True if blocks get tiles when they are free.
+  bool isDealt;
   /// What the bounds of the loop over keys, and `sizes`, are computed by.
   ItemSlice slice;
   /// The sizes of results that tensors decide: a tile is used if none is zero.
@@ -157,6 +161,30 @@ SmallVector<Value> OrderedLoop::createTables(
           .getResults());
 }
 
+/// Returns half of the number of steps that a span of keys takes: tiles of about
+/// as many stay neighbours, which read the same keys. (Sequences of 1k, d = 128,
+/// H200: 151.5 us by steps, 146.6 by pairs of them, 185 by eights.)
+static OpFoldResult countPairs(IndexMath &math, OpFoldResult span,
+                               OpFoldResult step) {
+  return math.ceilDiv(span, math.mul(step, math.constant(2)));
+}
+
+/// Returns the binary logarithm of the number of steps, rounded up. Blocks that
+/// get tiles when they are free need no more order than that, and take the tiles
+/// of one sequence after those of another, as far as each has as many digits.
+static OpFoldResult countDoublings(IndexMath &math, OpFoldResult span,
+                                   OpFoldResult step) {
+  constexpr int64_t kMost = 24;
+  OpFoldResult sum = math.constant(0);
+  for (int64_t power = 0; power < kMost; ++power) {
+    OpFoldResult isMore =
+        math.less(math.mul(step, math.constant(int64_t(1) << power)), span);
+    sum = math.add(sum, math.select(isMore, math.constant(1),
+                                    math.constant(0)));
+  }
+  return sum;
+}
+
 static Value read(IndexMath &math, Value table, ValueRange place) {
   OpBuilder &builder = math.getBuilder();
   Location loc = math.getLoc();
@@ -193,22 +221,21 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
     for (Operation *op : slice.getOps())
       math.getBuilder().clone(*op, mapping);
     OpFoldResult span = math.sub(mapping.lookupOrDefault(keys.getUpperBound()),
-                                 mapping.lookupOrDefault(keys.getLowerBound()));
-    // Tiles of about as many steps stay neighbours, which read the same keys.
-    // (Sequences of 1k, d = 128, H200: 151.5 us by steps, 146.6 by pairs of
-    // them, 185 by eights.)
-    OpFoldResult two =
-        math.mul(mapping.lookupOrDefault(keys.getStep()), math.constant(2));
-    OpFoldResult pairs = math.ceilDiv(math.max(span, math.constant(0)), two);
+                                 mapping.lookupOrDefault(keys.getLowerBound())),
+                 step = mapping.lookupOrDefault(keys.getStep());
+    span = math.max(span, math.constant(0));
+    if (!isDealt)
+      return std::pair(SmallVector{countPairs(math, span, step)}, tile);
+    OpFoldResult length = countDoublings(math, span, step);
     if (sizes.empty())
-      return std::pair(SmallVector{pairs}, tile);
+      return std::pair(SmallVector{length}, tile);
     // Those that are not used come last.
     OpFoldResult isUsed = math.boolean(true);
     for (Value size : sizes)
       isUsed = math.logicalAnd(
           isUsed, math.less(math.constant(0), mapping.lookupOrDefault(size)));
-    OpFoldResult length = math.select(
-        isUsed, math.add(pairs, math.constant(1)), math.constant(0));
+    length = math.select(isUsed, math.add(length, math.constant(1)),
+                         math.constant(0));
     return std::pair(SmallVector{length}, tile);
   };
   Value lengths = createTables(rewriter, 1, emitLength).front();
@@ -281,27 +308,25 @@ struct OrderTiles : fovea::attn::impl::AttnOrderTilesBase<OrderTiles> {
   using AttnOrderTilesBase::AttnOrderTilesBase;
 
   void runOnOperation() override {
-    SmallVector<std::pair<scf::ForallOp, scf::ForOp>> loops;
+    SmallVector<OrderedLoop> loops;
     getOperation()->walk([&](scf::ForallOp items) {
       for (auto keys : items.getBody()->getOps<scf::ForOp>()) {
-        auto walked = keys->walk([](OnlineAttentionOp pass) {
-          ScheduleAttr schedule = pass.getScheduleAttr();
-          bool isDealt = schedule &&
-                         schedule.getOrder() == WorkOrder::LongestFirst &&
-                         schedule.getBlocks() == Blocks::Persistent;
-          return isDealt ? WalkResult::interrupt() : WalkResult::advance();
+        ScheduleAttr schedule;
+        keys->walk([&](OnlineAttentionOp pass) {
+          schedule = pass.getScheduleAttr();
         });
-        if (!walked.wasInterrupted())
+        if (!schedule || schedule.getOrder() != WorkOrder::LongestFirst ||
+            schedule.getBlocks() != Blocks::Persistent)
           continue;
-        loops.emplace_back(items, keys);
+        loops.emplace_back(items, keys,
+                           schedule.getQueries() == QueryTiles::Sequences);
         break;
       }
     });
     IRRewriter rewriter(&getContext());
-    for (auto [items, keys] : loops) {
-      OrderedLoop loop(items, keys);
+    for (OrderedLoop &loop : loops) {
       if (std::optional<StringRef> reason = loop.analyze()) {
-        LDBG() << "parallel loop at " << items.getLoc() << " stays: it "
+        LDBG() << "parallel loop at " << loop.getLoc() << " stays: it "
                << *reason;
         continue;
       }

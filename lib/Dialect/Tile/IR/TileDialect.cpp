@@ -143,6 +143,11 @@ static void addMeetingEffects(OpOperand &numbers,
   effects.emplace_back(MemoryEffects::Write::get(), ordered);
 }
 
+void ClaimOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getCounterMutable());
+  effects.emplace_back(MemoryEffects::Write::get(), &getCounterMutable());
+}
+
 void SignalOp::getEffects(Effects &effects) {
   addMeetingEffects(getFlagsMutable(), SideEffects::DefaultResource::get(),
                     effects);

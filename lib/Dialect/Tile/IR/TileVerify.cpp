@@ -402,6 +402,30 @@ static LogicalResult verifyWrite(Operation *op, FragmentType value,
          << value << ", got " << tile;
 }
 
+/// Checks that a slot has a row of i32, of which the first is a number.
+static LogicalResult verifyNumber(Operation *op, SharedType slot) {
+  if (slot.getShape().front() == 1 && slot.getElementType().isInteger(32))
+    return success();
+  return op->emitOpError("expected a slot of a row of i32, got ") << slot;
+}
+
+LogicalResult PublishOp::verify() {
+  if (auto role = (*this)->getParentOfType<RoleOp>(); role && !role.getSingle())
+    return emitOpError("expected a role of one thread");
+  return verifyNumber(*this, getSlot().getType());
+}
+
+LogicalResult ReadNumberOp::verify() {
+  return verifyNumber(*this, getSource().getType());
+}
+
+LogicalResult ClaimOp::verify() {
+  auto type = cast<MemRefType>(getCounter().getType());
+  if (type.getRank() == 1 && type.getElementType().isInteger(32))
+    return success();
+  return emitOpError("expected a memref of one i32, got ") << type;
+}
+
 LogicalResult WriteOp::verify() {
   FragmentType value = getValue().getType();
   SharedType slot = getSlot().getType();

@@ -16,6 +16,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -35,6 +37,10 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::tile;
 
+/// The programs of a row that shall run at a time, so that they share what they
+/// read.
+static constexpr int64_t kSharing = 4;
+
 namespace {
 
 struct Persist : fovea::tile::impl::TilePersistBase<Persist> {
@@ -45,13 +51,17 @@ struct Persist : fovea::tile::impl::TilePersistBase<Persist> {
         launches.push_back(launch);
     });
     for (LaunchOp launch : launches) {
-      persist(launch);
+      if (*launch.getPersistent() == ItemOrder::Dealt)
+        deal(launch);
+      else
+        persist(launch);
       ++numPersistent;
     }
   }
 
 private:
   void persist(LaunchOp launch);
+  void deal(LaunchOp launch);
 };
 
 } // namespace
@@ -79,10 +89,6 @@ class Order {
 public:
   /// Emits in front of the launch what depends on its sizes alone.
   Order(OpBuilder &builder, LaunchOp launch, ArrayRef<Value> sizes);
-
-  /// Emits, in the launch, what depends on the number of programs of a row,
-  /// where the size that the order was planned by is but a bound of it.
-  void setLength(OpBuilder &builder, Value number);
 
   /// Returns the number of programs.
   Value getItems() const { return items; }
@@ -140,11 +146,6 @@ Order::Order(OpBuilder &builder, LaunchOp launch, ArrayRef<Value> sizes)
       index.constant(target.getNearMemory() / 4 * 5));
 }
 
-void Order::setLength(OpBuilder &builder, Value number) {
-  length = number;
-  items = Indices(builder, loc).create<arith::MulIOp>(length, rows);
-}
-
 /// Returns the bytes of the inputs that a row of programs reads: its share of
 /// them.
 Value Order::getBytesOfRow(OpBuilder &builder, LaunchOp launch) const {
@@ -174,7 +175,6 @@ Value Order::getBytesOfRow(OpBuilder &builder, LaunchOp launch) const {
 /// left, from half to one and a half of the others: rounds of fewer rows would
 /// be too few to make up for what differs in a part of a round.
 void Order::planRounds(Indices &index) {
-  constexpr int64_t kSharing = 4;
   if (cores > kSharing)
     cores = cores / kSharing * kSharing;
   Value least = index.create<arith::DivUIOp>(
@@ -263,7 +263,7 @@ std::pair<Value, Value> Order::locate(OpBuilder &builder, Value item) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Pass
+// Programs for blocks that are free
 //===----------------------------------------------------------------------===//
 
 /// Returns true if an element of a tensor decides `value`.
@@ -326,39 +326,96 @@ static Value emitRead(OpBuilder &builder, Value value, IRMapping &mapping) {
   return mapping.lookup(value);
 }
 
+/// Emits a tensor of one number, 0, in front of all kernels, one of which may
+/// write it, too.
+static Value createCounter(LaunchOp launch) {
+  Location loc = launch.getLoc();
+  auto builder = OpBuilder::atBlockBegin(launch->getBlock());
+  Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
+  auto type = RankedTensorType::get(1, builder.getI32Type());
+  Value memory =
+      bufferization::AllocTensorOp::create(builder, loc, type, ValueRange());
+  return linalg::FillOp::create(builder, loc, zero, memory).getResult(0);
+}
+
+/// Returns the number in its row of a program, and the row: programs are
+/// numbered in groups of rows, in each of which the first of all rows come
+/// first.
+static std::pair<Value, Value> locate(OpBuilder &builder, Location loc,
+                                      Value item, Value length, Value rows,
+                                      int64_t mostRows) {
+  Indices index(builder, loc);
+  Value most = index.constant(mostRows);
+  Value group =
+      index.divide(item, index.create<arith::MulIOp>(most, length)).first;
+  Value first = index.create<arith::MulIOp>(group, most);
+  Value members = index.create<arith::MinUIOp>(
+      most, index.create<arith::SubIOp>(rows, first));
+  Value inGroup = index.create<arith::SubIOp>(
+      item, index.create<arith::MulIOp>(first, length));
+  auto [x, member] = index.divide(inGroup, members);
+  return {x, index.create<arith::AddIOp>(first, member)};
+}
+
+void Persist::deal(LaunchOp launch) {
+  OpBuilder builder(launch);
+  Location loc = launch.getLoc();
+  Indices host(builder, loc);
+  SmallVector<Value> sizes(launch.getGrid());
+  int64_t cores = getNumResident(launch);
+  // Where tensors decide how many programs a row has, blocks read that, and the
+  // host takes a bound.
+  Value length = sizes.front();
+  sizes.front() = getKnownBound(length);
+  Value blocks = host.create<arith::MinUIOp>(
+      getNumPrograms(builder, loc, sizes), host.constant(cores));
+  Value rows = getNumPrograms(builder, loc, ArrayRef(sizes).drop_front());
+  LDBG() << "launch at " << loc << ": at most " << cores << " blocks, dealt";
+
+  removeCombineParts(launch);
+  IRMapping mapping;
+  addReadTensors(launch, length, mapping);
+  PersistentLaunch result(builder, launch, blocks, createCounter(launch));
+  length = emitRead(builder, length, mapping);
+  Indices device(builder, loc);
+  Value items = device.create<arith::MulIOp>(length, rows);
+  Value counter = result.getAdded().front();
+  Value rounds = DealtCountOp::create(builder, loc, counter, items);
+  auto loop = scf::ForOp::create(builder, loc, device.constant(0), rounds,
+                                 device.constant(1));
+  builder.setInsertionPointToStart(loop.getBody());
+  Value item =
+      DealtOp::create(builder, loc, counter, loop.getInductionVar(), items);
+  auto [x, row] = locate(builder, loc, item, length, rows,
+                         std::max<int64_t>(cores / kSharing, 1));
+  SmallVector<Value> ids =
+      getIds(builder, loc, row, ArrayRef(sizes).drop_front());
+  ids.insert(ids.begin(), x);
+  result.wrap(loop, ids);
+}
+
+//===----------------------------------------------------------------------===//
+// Pass
+//===----------------------------------------------------------------------===//
+
 void Persist::persist(LaunchOp launch) {
   OpBuilder builder(launch);
   Location loc = launch.getLoc();
   Indices host(builder, loc);
   SmallVector<Value> sizes(launch.getGrid());
-  // Where tensors decide how many programs a row has, blocks read them, and the
-  // host plans by a bound.
-  SmallVector<Value> bounds = sizes;
-  bounds.front() = getKnownBound(sizes.front());
-  bool reads = bounds != sizes;
   std::optional<Order> order;
   int64_t cores = getNumResident(launch);
   if (*launch.getPersistent() == ItemOrder::Snaked) {
-    order.emplace(builder, launch, bounds);
+    order.emplace(builder, launch, sizes);
     cores = order->getCores();
   }
-  Value items =
-      order ? order->getItems() : getNumPrograms(builder, loc, bounds);
+  Value items = order ? order->getItems() : getNumPrograms(builder, loc, sizes);
   Value blocks = host.create<arith::MinUIOp>(items, host.constant(cores));
   LDBG() << "launch at " << loc << ": at most " << cores << " blocks, "
          << (order ? "there and back" : "in linear order");
 
   removeCombineParts(launch);
-  IRMapping mapping;
-  if (reads)
-    addReadTensors(launch, sizes.front(), mapping);
   PersistentLaunch result(builder, launch, blocks);
-  if (reads) {
-    sizes.front() = emitRead(builder, sizes.front(), mapping);
-    if (order)
-      order->setLength(builder, sizes.front());
-    items = order ? order->getItems() : getNumPrograms(builder, loc, sizes);
-  }
   Value block = result.getBlock();
   Indices device(builder, loc);
   scf::ForOp loop;

@@ -372,7 +372,8 @@ static bool isScalar(Operation *op) {
   WalkResult result = op->walk([&](Operation *nested) {
     bool isFree = isMemoryEffectFree(nested) ||
                   hasSingleEffect<MemoryEffects::Read>(nested);
-    bool isPlain = !isa_and_present<TileDialect>(nested->getDialect()) &&
+    bool isPlain = (!isa_and_present<TileDialect>(nested->getDialect()) ||
+                    isa<DealtCountOp, DealtOp>(nested)) &&
                    llvm::none_of(nested->getOperandTypes(), isTile) &&
                    llvm::none_of(nested->getResultTypes(), isTile);
     return isFree && isPlain ? WalkResult::advance() : WalkResult::interrupt();

@@ -221,7 +221,9 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       ends, where the keys that a query sees have none in common with those of the
       query in front, as where sequences are packed one after another. Tiles of
       keys then begin at the first key of each tile of queries. Loops in front find
-      the tiles, of which there are at most twice as many;
+      the tiles, of which there are at most twice as many, and blocks get the next
+      one when they are free. Only for masks that read tensors at the query, whatever
+      the batch and the head, and at nothing else; others have aligned tiles;
     - `blocks`, GPUs only: `tiles` (the default), where each tile of queries is
       a block's; `persistent`, where there is a block for each multiprocessor,
       which computes one tile after another: copies run ahead into the next

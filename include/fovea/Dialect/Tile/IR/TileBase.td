@@ -182,7 +182,8 @@ def Tile_ItemOrderEnum : I32EnumAttr<"ItemOrder",
     "The order in which a persistent block runs programs", [
       I32EnumAttrCase<"Linear", 0, "linear">,
       I32EnumAttrCase<"Snaked", 1, "snaked">,
-      I32EnumAttrCase<"Shared", 2, "shared">
+      I32EnumAttrCase<"Shared", 2, "shared">,
+      I32EnumAttrCase<"Dealt", 3, "dealt">
     ]> {
   let cppNamespace = "::fovea::tile";
 }

@@ -63,7 +63,9 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
     With `persistent`, the programs of the grid may run in any order, one after
     another in fewer blocks (`--tile-persist`): `linear`; `snaked`, where
     programs along `x` take ever less time, so that all blocks have about as
-    much to do; or `shared`, where programs take the same time, and blocks may
+    much to do; `dealt`, where programs along `x` take ever less time as well, but
+    no one knows how much, so that a block gets the next program when it is free
+    (`tile.dealt`); or `shared`, where programs take the same time, and blocks may
     run parts of the last ones (`--tile-share-items`, `tile.combine_parts`).
 
     With `cluster n`, the grid counts clusters of `n` blocks, which run at the
@@ -144,6 +146,54 @@ def ReturnOp : Tile_Op<"return", [Pure, Terminator,
     ParentOneOf<["LaunchOp", "RoleOp"]>]> {
   let summary = "Ends a program or a role";
   let assemblyFormat = "attr-dict";
+}
+
+class Tile_DealtOp<string mnemonic, dag more> : Tile_Op<mnemonic, [Pure]> {
+  let arguments = !con((ins AnyMemRef:$counter), more);
+  let results = (outs Index:$result);
+}
+
+def DealtCountOp : Tile_DealtOp<"dealt_count", (ins Index:$items)> {
+  let summary = "The number of programs that a block is dealt";
+  let description = [{
+    Each of the programs 0 to below `items` of a launch is dealt to one block.
+    `counter` is a memref of one number, 0 at the launch, which only these ops use,
+    with as many items in all of them. See `tile.dealt`.
+  }];
+  let assemblyFormat =
+      "$counter `of` $items attr-dict `:` qualified(type($counter))";
+}
+
+def DealtOp : Tile_DealtOp<"dealt", (ins Index:$round, Index:$items)> {
+  let summary = "One of the programs that a block is dealt";
+  let description = [{
+    Returns the number of the program that is the block's `round`th, counted from 0.
+    Numbers increase with the round. Which a block gets is not known before it runs
+    (`--tile-deal-items`); the same in all warps.
+
+    ```mlir
+    %rounds = tile.dealt_count %counter of %items : memref<1xi32, ...>
+    scf.for %round = %c0 to %rounds step %c1 {
+      %item = tile.dealt %counter[%round] of %items : memref<1xi32, ...>
+    ```
+  }];
+  let assemblyFormat = [{
+    $counter `[` $round `]` `of` $items attr-dict `:` qualified(type($counter))
+  }];
+}
+
+def ClaimOp : Tile_Op<"claim", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Takes the next number";
+  let description = [{
+    Adds one to the only element of a memref and returns what it was, as one atomic
+    operation among all blocks (`atom.relaxed.gpu.global.add`, PTX ISA 9.7.13.5).
+    Each thread that runs the op takes a number.
+  }];
+  let arguments = (ins AnyMemRef:$counter);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$counter attr-dict `:` qualified(type($counter))";
+  let hasVerifier = 1;
 }
 
 def RolesOp : Tile_Op<"roles", [NoRegionArguments, SingleBlock,

@@ -186,6 +186,37 @@ def WriteOp : Tile_SlotOp<"write", [
   let hasVerifier = 1;
 }
 
+def PublishOp : Tile_SlotOp<"publish", [
+    TypesMatchWith<"the slot is of the ring's type", "ring", "slot",
+                   "::llvm::cast<::fovea::tile::RingType>($_self).getTile()">]> {
+  let summary = "Writes a number to an acquired slot";
+  let description = [{
+    One thread writes the number, below 2^31, to the first element of the slot of
+    `%use`, which becomes full. The slot is of a row of i32.
+
+    ```mlir
+    tile.publish %number into %slot signals %ring[%use]
+        : !tile.ring<2 x !tile.shared<1x4xi32>>
+    ```
+  }];
+  let arguments = (ins Index:$number, Tile_AnyShared:$slot, Tile_AnyRing:$ring,
+                       Index:$use);
+  let assemblyFormat = [{
+    $number `into` $slot `signals` $ring `[` $use `]` attr-dict `:`
+    qualified(type($ring))
+  }];
+  let hasVerifier = 1;
+}
+
+def ReadNumberOp : Tile_Op<"read_number", [
+    MemoryEffects<[MemRead<Tile_SharedMemory>]>]> {
+  let summary = "Reads the number that was published in a slot";
+  let arguments = (ins Tile_AnyShared:$source);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$source attr-dict `:` qualified(type($source))";
+  let hasVerifier = 1;
+}
+
 def WaitOp : Tile_SlotOp<"wait", [
     TypesMatchWith<"the result is the ring's tile", "ring", "result",
                    "::llvm::cast<::fovea::tile::RingType>($_self).getTile()">]> {

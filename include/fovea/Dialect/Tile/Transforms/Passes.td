@@ -155,9 +155,14 @@ def TilePersist : Pass<"tile-persist"> {
     last, in groups of rows, and the blocks take them there and back: who had the
     first of a round has the last of the next. Where the L2 cache does not hold
     what such a group reads, there are smaller groups, an even number of them, in
-    turns: every other one begins with its last programs. Later passes treat the
-    loop like others: copies run ahead into the next program, and results go out
-    while it runs.
+    turns: every other one begins with its last programs. If the order is `dealt`,
+    the loop asks for its programs (`tile.dealt`), which are numbered along `x` last
+    in groups of rows that the L2 cache holds, so that the ones that take longest
+    come first in each. Later passes treat the loop like others: copies run ahead
+    into the next program, and results go out while it runs.
+
+    Where an element of a tensor decides how many programs there are along `x`,
+    blocks read it, and the host takes a bound (`arith.minsi`) for it.
 
     What says how parts of programs combine (`tile.combine_parts`) goes, for each
     block runs whole programs: also of a launch that is `shared`, if
@@ -167,8 +172,9 @@ def TilePersist : Pass<"tile-persist"> {
   }];
   let dependentDialects = [
     "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-    "::mlir::tensor::TensorDialect"
+    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
   ];
   let statistics = [
     Statistic<"numPersistent", "num-persistent",
@@ -592,6 +598,29 @@ def TileMulticast : Pass<"tile-multicast"> {
   }];
   let statistics = [
     Statistic<"numShared", "num-shared", "Number of rings that clusters share">
+  ];
+}
+
+def TileDealItems : Pass<"tile-deal-items"> {
+  let summary = "Deals programs to blocks that are free";
+  let description = [{
+    Takes launches whose blocks ask which programs they are dealt (`tile.dealt`). A
+    role of its own (`deal`) takes a number that no other block has (`tile.claim`),
+    and publishes it in a ring; the loops of the other roles, over a number of rounds
+    that is not known, become `scf.while`, which ends at a number behind the last
+    program. A block begins with the program of its own number, and has the next one
+    ahead. So which programs a block runs depends on how long others take, as with
+    one block for each; results do not, for each program writes its own.
+
+    In a launch without roles, or without room for the ring, block `b` of `n` gets
+    programs `b`, `b + n` and so on.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numDealt", "num-dealt", "Number of launches with a role that deals">
   ];
 }
 

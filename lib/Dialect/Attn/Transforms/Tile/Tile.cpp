@@ -469,7 +469,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
     SmallVector<OpFoldResult> sizes =
         llvm::map_to_vector(first.getIterationDomain(rewriter),
                             [](Range range) { return range.size; });
-    if (schedule.getQueries() == QueryTiles::Sequences)
+    if (schedule.getQueries() == QueryTiles::Sequences &&
+        mayHaveSequences(first.getMask()))
       rowTiles = findSequenceTiles(rewriter, first, queryTile);
     tables = fovea::MaskTables(rewriter, first.getLoc(), first.getMask(), sizes,
                                queryTile, keyTile, rowTiles);
@@ -567,9 +568,10 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   } else {
     fuseTransposeOfResult(rewriter, forall, 0);
   }
-  if (schedule.getOrder() == WorkOrder::LongestFirst && !rowTiles)
-    reverseTiles(rewriter, forall, forall.getInductionVar(2), queries,
-                 queryTile);
+  if (schedule.getOrder() == WorkOrder::LongestFirst)
+    reverseTiles(rewriter, forall, forall.getInductionVar(2),
+                 rowTiles ? rowTiles->count : queries,
+                 rowTiles ? 1 : queryTile);
   loops.push_back({forall, keyReads});
   ++numTiled;
   return success();

@@ -1,0 +1,396 @@
+//===- DealItems.cpp - Programs for blocks that are free ------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All roles of a block run the same programs. One role takes their numbers, and
+// the others read them from a ring: use `n` is the block's `n`th program, and
+// the last use, of a number behind all programs, ends the loops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Tile/Transforms/Passes.h"
+
+#include "Indices.h"
+
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
+#include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Support/DebugLog.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+
+#include <vector>
+
+#define DEBUG_TYPE "tile-deal-items"
+
+namespace fovea::tile {
+#define GEN_PASS_DEF_TILEDEALITEMS
+#include "fovea/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace fovea::tile
+
+using namespace mlir;
+using namespace fovea::tile;
+
+namespace {
+
+struct DealItems : fovea::tile::impl::TileDealItemsBase<DealItems> {
+  void runOnOperation() override;
+};
+
+/// The slots of the ring: how many programs a block has ahead. With two, blocks
+/// end further apart (packed sequences of 4k, d = 64, H200: 278 and 287 us).
+constexpr int64_t kSlots = 1;
+
+/// A loop of a role over the programs that the block is dealt.
+struct ItemLoop {
+  scf::ForOp loop;
+  /// Comparisons of a round with the number of rounds, in front of the loop and
+  /// in it, and programs of the first round, of the loop's and of the next.
+  SmallVector<arith::CmpIOp> isEntered, hasNext;
+  SmallVector<DealtOp> first, own, next;
+};
+
+/// A launch whose programs are dealt.
+class DealtLaunch {
+public:
+  DealtLaunch(LaunchOp launch, DealtCountOp count)
+      : launch(launch), count(count) {}
+
+  /// Finds the loops; returns the reason for which no role can deal, or
+  /// nullopt.
+  std::optional<StringRef> analyze();
+
+  /// Lets a role deal.
+  void rewrite();
+  /// Deals every so manieth program to a block.
+  void rewriteStatically();
+
+private:
+  std::optional<StringRef> analyzeLoop(ItemLoop &items);
+  std::optional<StringRef> analyzeUses();
+  void createRing();
+  void createDealer();
+  Value receive(OpBuilder &builder, Location loc, Value use);
+  Value isProgram(OpBuilder &builder, Location loc, Value number);
+  void rewriteLoop(ItemLoop &items);
+
+  LaunchOp launch;
+  DealtCountOp count;
+  std::vector<ItemLoop> loops;
+  /// A role whose last warp has nothing to do.
+  RoleOp neighbour;
+  Value ring;
+};
+
+} // namespace
+
+static Value getIndex(OpBuilder &builder, Location loc, int64_t value) {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
+/// Returns true if `value` is the round behind that of `loop`, or that one's
+/// own where there is none behind.
+static bool isNextRound(Value value, scf::ForOp loop) {
+  if (auto select = value.getDefiningOp<arith::SelectOp>())
+    return isNextRound(select.getTrueValue(), loop) &&
+           select.getFalseValue() == loop.getInductionVar();
+  auto sum = value.getDefiningOp<arith::AddIOp>();
+  return sum && sum.getLhs() == loop.getInductionVar() &&
+         matchPattern(sum.getRhs(), m_One());
+}
+
+std::optional<StringRef> DealtLaunch::analyzeLoop(ItemLoop &items) {
+  scf::ForOp loop = items.loop;
+  if (!matchPattern(loop.getLowerBound(), m_Zero()) ||
+      !matchPattern(loop.getStep(), m_One()))
+    return "has a loop that does not count rounds";
+  RoleOp role = loop->getParentOfType<RoleOp>();
+  WalkResult result = role.walk([&](Operation *op) {
+    auto program = dyn_cast<DealtOp>(op);
+    auto compare = dyn_cast<arith::CmpIOp>(op);
+    if (!program && !(compare && compare.getRhs() == count))
+      return WalkResult::advance();
+    Value round = program ? program.getRound() : compare.getLhs();
+    bool isInside = loop->isProperAncestor(op);
+    if (isInside && isNextRound(round, loop)) {
+      if (program)
+        items.next.push_back(program);
+      else
+        items.hasNext.push_back(compare);
+    } else if (!isInside && matchPattern(round, m_Zero())) {
+      if (program)
+        items.first.push_back(program);
+      else
+        items.isEntered.push_back(compare);
+    } else if (isInside && program && round == loop.getInductionVar()) {
+      items.own.push_back(program);
+    } else {
+      return WalkResult::interrupt();
+    }
+    return compare && compare.getPredicate() != arith::CmpIPredicate::slt
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return "asks for other programs than a loop's and the next";
+  return std::nullopt;
+}
+
+std::optional<StringRef> DealtLaunch::analyzeUses() {
+  SmallPtrSet<Operation *, 4> roles;
+  for (OpOperand &use : count->getUses()) {
+    if (isa<arith::CmpIOp>(use.getOwner()) && use.getOperandNumber() == 1)
+      continue;
+    auto loop = dyn_cast<scf::ForOp>(use.getOwner());
+    auto role = loop ? loop->getParentOfType<RoleOp>() : RoleOp();
+    if (!role || loop.getUpperBound() != count || !roles.insert(role).second)
+      return "has no loop of a role over its programs, or several";
+    ItemLoop items;
+    items.loop = loop;
+    if (std::optional<StringRef> reason = analyzeLoop(items))
+      return reason;
+    loops.push_back(std::move(items));
+  }
+  // All others would not know when to end.
+  bool areAll = true;
+  launch.walk([&](RoleOp role) { areAll &= roles.contains(role); });
+  return areAll && !loops.empty()
+             ? std::nullopt
+             : std::optional<StringRef>("has a role without programs");
+}
+
+std::optional<StringRef> DealtLaunch::analyze() {
+  auto roles = launch.getBody().front().getOps<RolesOp>();
+  if (roles.empty() || launch.getBlocksOfCluster() > 1)
+    return "has no roles, or clusters";
+  if (std::optional<StringRef> reason = analyzeUses())
+    return reason;
+  launch.walk([&](RoleOp role) {
+    if (role.getSingle() && role.getWarps() > 1)
+      neighbour = role;
+  });
+  if (!neighbour)
+    return "has no warp that is free";
+  int64_t bytes = planSharedMemory(launch).bytes;
+  auto slot = SharedType::get(launch.getContext(), {1, 4},
+                              IntegerType::get(launch.getContext(), 32),
+                              /*swizzle=*/0);
+  bytes += kSlots * (getSlotBytes(slot) + 2 * kBarrierBytes);
+  if (bytes > getSharedMemoryLimit(launch))
+    return "has no shared memory left";
+  return std::nullopt;
+}
+
+void DealtLaunch::createRing() {
+  MLIRContext *context = launch.getContext();
+  // A unit of 16 bytes, of which the first number counts.
+  auto slot = SharedType::get(context, {1, 4}, IntegerType::get(context, 32),
+                              /*swizzle=*/0);
+  OpBuilder builder(count);
+  ring = RingOp::create(builder, count.getLoc(),
+                        RingType::get(context, kSlots, slot));
+}
+
+/// Returns the number that is published by a use of the ring.
+Value DealtLaunch::receive(OpBuilder &builder, Location loc, Value use) {
+  SharedType slot = cast<RingType>(ring.getType()).getTile();
+  Value tile = WaitOp::create(builder, loc, slot, ring, use);
+  Value number = ReadNumberOp::create(builder, loc, builder.getIndexType(),
+                                      tile);
+  ReleaseOp::create(builder, loc, ring, use);
+  return number;
+}
+
+Value DealtLaunch::isProgram(OpBuilder &builder, Location loc, Value number) {
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, number,
+                               count.getItems());
+}
+
+/// Adds the role that takes numbers, which has the last warp of another.
+void DealtLaunch::createDealer() {
+  Location loc = launch.getLoc();
+  OpBuilder builder(launch.getContext());
+  builder.setInsertionPointAfter(neighbour);
+  neighbour.setWarps(neighbour.getWarps() - 1);
+  auto role = RoleOp::create(builder, loc, builder.getStringAttr("deal"),
+                             builder.getI64IntegerAttr(1),
+                             neighbour.getRegistersAttr(),
+                             builder.getUnitAttr());
+  builder.setInsertionPointToStart(&role.getBody().emplaceBlock());
+  // The first program is that of the block's own number.
+  Value first = launch.getBlockIds().front(),
+        blocks = launch.getGrid().front();
+  SharedType slot = cast<RingType>(ring.getType()).getTile();
+  auto publish = [&](OpBuilder &nested, Location loc, Value use, Value tile,
+                     Value number) {
+    PublishOp::create(nested, loc, number, tile, ring, use);
+    return isProgram(nested, loc, number);
+  };
+  Value zero = getIndex(builder, loc, 0), one = getIndex(builder, loc, 1);
+  Value tile = AcquireOp::create(builder, loc, slot, ring, zero);
+  Value isFirst = publish(builder, loc, zero, tile, first);
+  // A number is taken when there is a slot for it, which is when others need it.
+  auto check = [&](OpBuilder &nested, Location loc, ValueRange carried) {
+    scf::ConditionOp::create(nested, loc, carried[1], carried[0]);
+  };
+  auto claim = [&](OpBuilder &nested, Location loc, ValueRange carried) {
+    Indices index(nested, loc);
+    Value use = carried[0];
+    Value tile = AcquireOp::create(nested, loc, slot, ring, use);
+    Value taken = ClaimOp::create(nested, loc, nested.getIndexType(),
+                                  count.getCounter());
+    Value isMore = publish(nested, loc, use, tile,
+                           index.create<arith::AddIOp>(taken, blocks));
+    Value next = index.create<arith::AddIOp>(use, index.constant(1));
+    scf::YieldOp::create(nested, loc, ValueRange{next, isMore});
+  };
+  Value inits[] = {one, isFirst};
+  scf::WhileOp::create(builder, loc, one.getType(), inits, check, claim);
+  ReturnOp::create(builder, loc);
+}
+
+void DealtLaunch::rewriteLoop(ItemLoop &items) {
+  scf::ForOp loop = items.loop;
+  Location loc = loop.getLoc();
+  auto role = loop->getParentOfType<RoleOp>();
+  auto builder = OpBuilder::atBlockBegin(&role.getBody().front());
+  Value zero = getIndex(builder, loc, 0);
+  Value first = receive(builder, loc, zero);
+  Value isFirst = isProgram(builder, loc, first);
+  for (DealtOp op : items.first)
+    op.replaceAllUsesWith(first);
+  for (arith::CmpIOp op : items.isEntered)
+    op.replaceAllUsesWith(isFirst);
+
+  // The next number is read where it is needed, or behind all else; but at once
+  // by a role that fills no slots, so that it is not the last.
+  Block *body = loop.getBody();
+  bool runsAhead =
+      role.walk([](AcquireOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  Operation *place = runsAhead ? body->getTerminator() : &body->front();
+  auto note = [&](Operation *op) {
+    Operation *inBody = body->findAncestorOpInBlock(*op);
+    if (inBody->isBeforeInBlock(place))
+      place = inBody;
+  };
+  llvm::for_each(items.next, note);
+  for (arith::CmpIOp op : items.hasNext)
+    for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
+      auto round = dyn_cast<arith::SelectOp>(user);
+      if (!round || !isNextRound(round, loop)) {
+        note(user);
+        continue;
+      }
+      // Where there is no next round its number may be any.
+      round.replaceAllUsesWith(round.getTrueValue());
+      round.erase();
+    }
+  builder.setInsertionPoint(place);
+  Indices index(builder, loc);
+  Value nextUse = index.create<arith::AddIOp>(loop.getInductionVar(),
+                                              index.constant(1));
+  Value next = receive(builder, loc, nextUse);
+  Value isNext = isProgram(builder, loc, next);
+  for (arith::CmpIOp op : items.hasNext)
+    op.replaceAllUsesWith(isNext);
+
+  builder.setInsertionPoint(loop);
+  SmallVector<Value> inits = {zero, first};
+  llvm::append_range(inits, loop.getInitArgs());
+  auto check = [&](OpBuilder &nested, Location loc, ValueRange carried) {
+    scf::ConditionOp::create(nested, loc, isProgram(nested, loc, carried[1]),
+                             carried);
+  };
+  auto dealt = scf::WhileOp::create(
+      builder, loc, ValueRange(inits).getTypes(), inits, check,
+      [&](OpBuilder &nested, Location loc, ValueRange carried) {
+        Value own = carried[1];
+        for (DealtOp op : items.own)
+          op.replaceAllUsesWith(own);
+        // Without a next program all is as for the loop's own.
+        nested.setInsertionPoint(place);
+        Value known;
+        for (DealtOp op : items.next) {
+          if (!known)
+            known = arith::SelectOp::create(nested, loc, isNext, next, own);
+          op.replaceAllUsesWith(known);
+        }
+      });
+  Block *after = dealt.getAfterBody();
+  auto yield = cast<scf::YieldOp>(body->getTerminator());
+  SmallVector<Value> yielded = {nextUse, next};
+  llvm::append_range(yielded, yield.getResults());
+  SmallVector<Value> arguments = {after->getArgument(0)};
+  llvm::append_range(arguments, after->getArguments().drop_front(2));
+  for (auto [argument, value] :
+       llvm::zip_equal(body->getArguments(), arguments))
+    argument.replaceAllUsesWith(value);
+  after->getOperations().splice(after->end(), body->getOperations());
+  builder.setInsertionPoint(yield);
+  scf::YieldOp::create(builder, loc, yielded);
+  yield.erase();
+  loop.replaceAllUsesWith(dealt.getResults().drop_front(2));
+  loop.erase();
+}
+
+void DealtLaunch::rewrite() {
+  createRing();
+  for (ItemLoop &items : loops) {
+    rewriteLoop(items);
+    for (auto *ops : {&items.first, &items.own, &items.next})
+      for (DealtOp op : *ops)
+        op.erase();
+    for (auto *ops : {&items.isEntered, &items.hasNext})
+      for (arith::CmpIOp op : *ops)
+        op.erase();
+  }
+  createDealer();
+  count.erase();
+}
+
+void DealtLaunch::rewriteStatically() {
+  OpBuilder builder(count);
+  Location loc = count.getLoc();
+  Indices index(builder, loc);
+  Value block = launch.getBlockIds().front(), blocks = launch.getGrid().front();
+  // Blocks of a number from that of the items on have none.
+  Value behind = index.create<arith::SubIOp>(
+      index.create<arith::AddIOp>(count.getItems(), blocks),
+      index.create<arith::AddIOp>(block, index.constant(1)));
+  count.replaceAllUsesWith(index.create<arith::DivUIOp>(behind, blocks));
+  launch.walk([&](DealtOp op) {
+    builder.setInsertionPoint(op);
+    Indices inside(builder, op.getLoc());
+    Value before = inside.create<arith::MulIOp>(op.getRound(), blocks);
+    op.replaceAllUsesWith(inside.create<arith::AddIOp>(before, block));
+    op.erase();
+  });
+  count.erase();
+}
+
+void DealItems::runOnOperation() {
+  SmallVector<std::pair<LaunchOp, DealtCountOp>> launches;
+  getOperation()->walk([&](DealtCountOp count) {
+    launches.emplace_back(count->getParentOfType<LaunchOp>(), count);
+  });
+  for (auto [launch, count] : launches) {
+    DealtLaunch dealt(launch, count);
+    std::optional<StringRef> reason = dealt.analyze();
+    LDBG() << "launch at " << launch.getLoc() << ": "
+           << (reason ? "every block has as many programs, for it "
+                      : "a role deals programs")
+           << reason.value_or("");
+    if (reason) {
+      dealt.rewriteStatically();
+      continue;
+    }
+    dealt.rewrite();
+    ++numDealt;
+  }
+}
