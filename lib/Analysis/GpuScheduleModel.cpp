@@ -580,9 +580,9 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
     return {};
   bool hasSequences = schedule.getOrder() == WorkOrder::LongestFirst &&
                       mayHaveSequences(op.getMask());
-  return schedule.with({.queries = hasSequences ? QueryTiles::Sequences
-                                                : QueryTiles::Aligned,
-                        .blocks = Blocks::Persistent});
+  return schedule.with(
+      {.queries = hasSequences ? QueryTiles::Sequences : QueryTiles::Aligned,
+       .blocks = Blocks::Persistent});
 }
 
 /// Returns the schedule with blocks that share the last tiles, if `persistent`

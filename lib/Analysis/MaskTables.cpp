@@ -96,8 +96,7 @@ static std::pair<Value, Value> getRows(OpBuilder &builder, Location loc,
                                        const RowTiles &tiles, Value number) {
   IndexMath math(builder, loc);
   auto [first, end] = tiles.getTile(math, number);
-  end = math.max(
-      end, math.min(math.add(first, math.constant(1)), tiles.rows));
+  end = math.max(end, math.min(math.add(first, math.constant(1)), tiles.rows));
   return {math.materialize(first), math.materialize(end)};
 }
 
@@ -143,9 +142,9 @@ MaskTables::MaskTables(OpBuilder &builder, Location loc, Region &mask,
       SmallVector<Value> point(4);
       for (auto [dimension, iv] : llvm::zip(dimensions, ivs))
         point[getScoreDim(dimension)] = iv;
-      auto [first, end] = isTile
-                              ? getRows(nested, loc, *rowTiles, ivs.back())
-                              : getBlock(nested, loc, ivs.back(), block, length);
+      auto [first, end] =
+          isTile ? getRows(nested, loc, *rowTiles, ivs.back())
+                 : getBlock(nested, loc, ivs.back(), block, length);
       scf::ForOp extremes =
           emitBlock(nested, loc, mask, value, varying, point, first, end);
 

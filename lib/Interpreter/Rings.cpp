@@ -307,9 +307,8 @@ static Status publish(Fiber &fiber, const Instruction &op) {
   if (!slot)
     return Status::Failed;
   auto &tile = fiber.get<SharedTile>(op, 1);
-  Format::get(tile.type).write(
-      fiber.block->getMemory().data() + tile.offset,
-      {.i = fiber.getInt(op, 0)});
+  Format::get(tile.type).write(fiber.block->getMemory().data() + tile.offset,
+                               {.i = fiber.getInt(op, 0)});
   slot->state = Slot::Full;
   slot->op = op.op;
   fiber.block->wake();

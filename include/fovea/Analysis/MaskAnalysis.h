@@ -129,8 +129,8 @@ struct TabledValue {
 llvm::SmallVector<TabledValue> tabledValues(mlir::Region &mask);
 
 /// Returns true if the mask region reads tensors at the row, whatever the batch
-/// and the head, and none at the key: the keys that a row sees may be those of a
-/// sequence that it belongs to.
+/// and the head, and none at the key: the keys that a row sees may be those of
+/// a sequence that it belongs to.
 bool mayHaveSequences(mlir::Region &mask);
 
 /// Computes `value` of the mask region unchanged at a point, whose coordinates

@@ -12,10 +12,10 @@
 
 namespace fovea {
 
-/// Tiles of rows that are not at multiples of their size: the first row of each,
-/// and the one behind its last, which are the same where a tile is empty, as
-/// tensors of integers without sign, `[count]`. Of `rows` rows all are in a tile,
-/// and first ones are among them.
+/// Tiles of rows that are not at multiples of their size: the first row of
+/// each, and the one behind its last, which are the same where a tile is empty,
+/// as tensors of integers without sign, `[count]`. Of `rows` rows all are in a
+/// tile, and first ones are among them.
 struct RowTiles {
   mlir::Value firsts, ends;
   mlir::OpFoldResult count, rows;
@@ -49,8 +49,8 @@ public:
 
   /// Returns the extremes of a tabled value in the tile at `coordinates`, whose
   /// rows and keys are multiples of the tile sizes, but for the rows of a tile
-  /// that has a number. `mask` is the region that the tables were made for, or a
-  /// copy of it.
+  /// that has a number. `mask` is the region that the tables were made for, or
+  /// a copy of it.
   std::optional<Span>
   lookup(mlir::Region &mask, mlir::Value value, IndexMath &math,
          llvm::ArrayRef<mlir::OpFoldResult> coordinates) const;

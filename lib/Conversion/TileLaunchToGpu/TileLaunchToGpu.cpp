@@ -78,8 +78,8 @@ LogicalResult TileLaunchToGpu::takeOperands(LaunchOp launch,
   return success();
 }
 
-/// Lets a store to a tensor map write those rows of its tile that are in front of
-/// the map's bounds.
+/// Lets a store to a tensor map write those rows of its tile that are in front
+/// of the map's bounds.
 static void clipRows(StoreAsyncOp store) {
   Location loc = store.getLoc();
   OpBuilder builder(store);
@@ -112,8 +112,8 @@ void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
       return;
     Value &map = maps[{memref.get(), tile, dims, int(isClipped)}];
     if (!map) {
-      auto type = TensorMapType::get(&getContext(),
-                                     source.getRank() + isClipped, tile);
+      auto type =
+          TensorMapType::get(&getContext(), source.getRank() + isClipped, tile);
       map = TensorMapOp::create(builder, memref.getOwner()->getLoc(), type,
                                 memref.get(), isClipped, dims);
       ++numTensorMaps;

@@ -483,8 +483,8 @@ struct ReadNumberLowering final : OpConversionPattern<ReadNumberOp> {
         getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
     Value address = LLVM::IntToPtrOp::create(rewriter, loc, pointer,
                                              adaptor.getSource().front());
-    Value number = LLVM::LoadOp::create(rewriter, loc, rewriter.getI32Type(),
-                                        address);
+    Value number =
+        LLVM::LoadOp::create(rewriter, loc, rewriter.getI32Type(), address);
     rewriter.replaceOpWithNewOp<arith::IndexCastUIOp>(
         op, rewriter.getIndexType(), number);
     return success();

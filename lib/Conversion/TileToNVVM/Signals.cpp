@@ -95,5 +95,6 @@ struct ClaimLowering final : OpConversionPattern<ClaimOp> {
 
 void fovea::tile::populateSignalPatterns(const TileTypeConverter &converter,
                                          RewritePatternSet &patterns) {
-  patterns.add<SignalLowering, AwaitLowering, ClaimLowering>(converter, patterns.getContext());
+  patterns.add<SignalLowering, AwaitLowering, ClaimLowering>(
+      converter, patterns.getContext());
 }

@@ -175,6 +175,34 @@ module attributes {machine.target = #hopper} {
     }
     return
   }
+
+  // Some rows of a tile: those in front of the bounds of a map with one more dimension,
+  // in front of the row behind the last. Other stores have a map of their own.
+  // CHECK-LABEL: func @some_rows
+  // CHECK-SAME:    %[[O:[^:]*]]: memref
+  // CHECK:         %[[ALL:.*]] = tile.tensor_map %[[O]] dims [1, 2]
+  // CHECK:         %[[SOME:.*]] = tile.tensor_map clipped %[[O]] dims [1, 2] : {{.*}} -> !tile.tensor_map<4 x
+  // CHECK:         gpu.launch
+  // CHECK:           tile.store_async %{{.*}}, %[[ALL]][%[[X:.*]], %c0{{.*}}, %c0{{.*}}] dims [1, 2]
+  // CHECK:           %[[MORE:.*]] = arith.maxsi %[[N:.*]], %c0
+  // CHECK:           %[[VALID:.*]] = arith.minsi %[[MORE]], %c64
+  // CHECK:           %[[END:.*]] = arith.addi %c0{{.*}}, %[[VALID]]
+  // CHECK:           %[[FROM:.*]] = arith.subi %c64{{.*}}, %[[VALID]]
+  // CHECK:           tile.store_async %{{.*}}, %[[SOME]][%[[X]], %[[END]], %[[FROM]], %c0{{.*}}] dims [2, 3] : !tile.shared<64x64xbf16, swizzle = 128>, !tile.tensor_map<4 x
+  func.func @some_rows(%o: !m, %n: index) {
+    %c4 = arith.constant 4 : index
+    tile.launch grid(%c4) warps 4 outs(%o : !m) {
+    ^bb0(%x: index, %O: !m):
+      %c0 = arith.constant 0 : index
+      %zero = arith.constant 0.0 : bf16
+      %v = tile.fill %zero : !tile.fragment<64x64xbf16>
+      %a = tile.to_shared %v : !tile.fragment<64x64xbf16> -> !t
+      tile.store_async %a, %O[%x, %c0, %c0] dims [1, 2] : !t, !m
+      tile.store_async %a, %O[%x, %c0, %c0] dims [1, 2] valid(%n) : !t, !m
+      tile.wait_stores
+    }
+    return
+  }
 }
 
 // -----

@@ -320,6 +320,83 @@ module attributes {gpu.container_module} {
 
 // -----
 
+// A clipped map has 64 rows more, in front of the memref, and a dimension of 64 beside
+// them, by the same stride, which has the box's rows.
+// CHECK-LABEL: func @clipped(
+// CHECK-SAME: %[[T:.*]]: memref
+// CHECK-DAG: %[[SIZES:.*]] = llvm.alloca %{{.*}} x i64
+// CHECK: %{{.*}}, %[[OFFSET:.*]], %[[S:.*]]:3, %[[STRIDES:.*]]:3 = memref.extract_strided_metadata %[[T]]
+// CHECK: %[[BASE:.*]] = arith.addi
+// CHECK: %[[STRIDE:.*]] = arith.index_cast %[[STRIDES]]#1
+// CHECK: %[[BYTES:.*]] = arith.muli %[[STRIDE]], %c2_i64
+// CHECK: %[[BACK:.*]] = arith.muli %[[STRIDE]], %c128_i64
+// CHECK: %[[FIRST:.*]] = arith.subi %[[BASE]], %[[BACK]]
+// CHECK: %[[ROWS:.*]] = arith.addi %{{.*}}, %c64_i64
+// CHECK: %[[POINTER:.*]] = llvm.inttoptr %[[FIRST]]
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %[[ROWS]]
+// CHECK: llvm.store %[[BYTES]]
+// CHECK: llvm.store %[[BYTES]]
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %c1_i64
+// CHECK: llvm.store %c1_i64
+// CHECK: call @fovea_gpu_tensor_map(%{{.*}}, %[[POINTER]], %c1_i64, %c4_i64,
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!map = !tile.tensor_map<4 x !tile>
+module attributes {gpu.container_module} {
+  func.func @clipped(%t: memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>) {
+    %c1 = arith.constant 1 : index
+    %c128 = arith.constant 128 : index
+    %map = tile.tensor_map clipped %t dims [1, 2] : memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>> -> !map
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%map : !map)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @copy(%map: !map) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// A number is taken by an atomic addition, published by a store and an arrival at the
+// slot's full barrier, which expects one, and read by all warps.
+// CHECK-LABEL: gpu.module @dealer
+// CHECK: mbarrier.init{{.*}} [$0], $1;{{.*}}%c1_i32
+// CHECK: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") monotonic : !llvm.ptr<1>, i32
+// CHECK: st.shared.s32 [$0], $1;
+// CHECK: mbarrier.arrive.shared::cta.b64 _, [$0];
+// CHECK: mbarrier.try_wait
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+!slot = !tile.shared<1x4xi32>
+!ring = !tile.ring<1 x !slot>
+gpu.module @dealer {
+  gpu.func @deal(%p: memref<1xi32, strided<[1], offset: ?>>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %r = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 1024 : i64} : !ring
+    tile.roles {
+      tile.role "deal" warps 4 single {
+        %s = tile.acquire %r[%c0] : !ring
+        %n = tile.claim %p : memref<1xi32, strided<[1], offset: ?>>
+        tile.publish %n into %s signals %r[%c0] : !ring
+      }
+      tile.role "compute" warps 4 {
+        %t = tile.wait %r[%c0] : !ring
+        %n = tile.read_number %t : !slot
+        tile.release %r[%c0] : !ring
+        %i = arith.index_cast %n : index to i32
+        memref.store %i, %p[%c0] : memref<1xi32, strided<[1], offset: ?>>
+      }
+    }
+    gpu.return
+  }
+}
+
+// -----
+
 // Booleans are copied as bytes, and other integers as what they are.
 // CHECK-LABEL: func @integers(
 // CHECK: call @fovea_gpu_tensor_map(%{{.*}}, %{{.*}}, %c5_i64, %c2_i64, %{{.*}}, %{{.*}}, %{{.*}}, %c64_i64)

@@ -117,3 +117,44 @@ func.func @tiles(%q: tensor<1x4x1024x16xf16>, %end: tensor<1024xi32>) -> tensor<
     : tensor<1x4x1024x16xf16>, tensor<1x4x1024x16xf16>, tensor<1x4x1024x16xf16> -> tensor<1x4x1024x16xf16>
   return %o : tensor<1x4x1024x16xf16>
 }
+
+// -----
+
+// Where blocks get tiles when they are free, the digits of the number of steps are enough,
+// and tiles of one sequence stay together. Those without a query come last, and the loop
+// ends in front of them.
+// CHECK-LABEL: func @cut
+// CHECK:       %[[COUNT:.*]] = arith.muli %{{.*}}, %c2
+// CHECK:       %[[STEPS:.*]] = scf.forall (%[[T:.*]]) in (%[[COUNT]]) shared_outs(%[[OUT:.*]] = %{{.*}}) -> (tensor<?xi32>) {
+// CHECK:         %[[ROWS:.*]] = affine.min
+// CHECK:         %[[KEYS:.*]] = arith.maxsi %{{.*}}, %c0
+// CHECK:         arith.cmpi sgt, %[[KEYS]], %c32 : index
+// CHECK:         arith.cmpi sgt, %[[KEYS]], %c64 : index
+// CHECK:         arith.cmpi sgt, %[[KEYS]], %c128 : index
+// CHECK:         arith.cmpi sgt, %[[KEYS]], %c268435456 : index
+// CHECK:         %[[USED:.*]] = arith.cmpi sgt, %[[ROWS]], %c0
+// CHECK:         %[[MORE:.*]] = arith.addi %{{.*}}, %c1
+// CHECK:         arith.select %[[USED]], %[[MORE]], %c0
+// CHECK:       %[[ORDER:.*]]:2 = scf.forall (%[[T:.*]]) in (%[[COUNT]])
+// CHECK:         %[[SUMS:.*]]:2 = scf.for
+// CHECK:           %[[OTHER:.*]] = arith.index_castui
+// CHECK:           arith.cmpi sgt, %[[OTHER]], %c0
+// CHECK:         tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[SUMS]]#0]
+// CHECK:         tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[SUMS]]#0]
+// CHECK:       %[[USED32:.*]] = tensor.extract %[[ORDER]]#1[%c0]
+// CHECK:       %[[USED:.*]] = arith.index_castui %[[USED32]]
+// CHECK:       %[[END:.*]] = arith.minsi %[[USED]], %[[COUNT]]
+// CHECK:       scf.forall (%{{.*}}, %[[N:.*]]) in (4, %[[END]])
+// CHECK-NEXT:    tensor.extract %[[ORDER]]#0[%[[N]]]
+func.func @cut(%q: tensor<1x4x?x16xf16>, %end: tensor<?xi32>) -> tensor<1x4x?x16xf16> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %e = tensor.extract %end[%i] : tensor<?xi32>
+      %n = arith.index_cast %e : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = persistent>}
+    : tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16> -> tensor<1x4x?x16xf16>
+  return %o : tensor<1x4x?x16xf16>
+}

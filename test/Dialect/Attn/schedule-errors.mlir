@@ -55,6 +55,31 @@
 
 // -----
 
+// expected-error@+1 {{expected queries to be one of: aligned, sequences}}
+#schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, queries = any, blocks = persistent>
+
+// -----
+
+// expected-error@+1 {{queries must be aligned without persistent blocks that take the longest tiles first, but are of sequences}}
+#schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, queries = sequences>
+
+// -----
+
+// expected-error@+1 {{queries must be aligned without persistent blocks that take the longest tiles first, but are of sequences}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, queries = sequences, blocks = persistent>
+
+// -----
+
+// expected-error@+1 {{queries must be aligned in a schedule of gradients and on a host, but are of sequences}}
+#schedule = #attn.schedule<tile = 64x64, order = longest_first, queries = sequences, blocks = persistent>
+
+// -----
+
+// expected-error@+1 {{queries must be aligned in a schedule of gradients and on a host, but are of sequences}}
+#schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = persistent, gradients = <parallel = [batch, head, key]>>
+
+// -----
+
 // expected-error@+1 {{captures must be gathered in a schedule of gradients and on a host, but are tiled}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, captures = tiled>
 
@@ -70,7 +95,7 @@
 
 // -----
 
-// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'keys' or 'blocks' or 'products' or 'captures' or 'split' or 'widen' or 'parts' or 'cluster' or 'gradients', each once}}
+// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'keys' or 'queries' or 'blocks' or 'products' or 'captures' or 'split' or 'widen' or 'parts' or 'cluster' or 'gradients', each once}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, minimum = stale>
 
 // -----

@@ -136,6 +136,20 @@ func.func @long_documents(%r: tensor<2x16x8192x128xf16>, %ids: tensor<8192xi32>)
   return %d, %w : tensor<2x16x8192x128xf16>, tensor<2x16x8192x128xf16>
 }
 
+// A mask that reads tensors at the query alone may be that of packed sequences.
+// SM90-LABEL: func @packed
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, queries = sequences, blocks = persistent>
+func.func @packed(%r: tensor<1x16x?x128xf16>, %end: tensor<?xi32>) -> tensor<1x16x?x128xf16> {
+  %d = attn.attention %r, %r, %r scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %end[%i] : tensor<?xi32>
+    %n = arith.index_cast %x : i32 to index
+    %keep = arith.cmpi slt, %j, %n : index
+    attn.yield %keep : i1
+  } : tensor<1x16x?x128xf16>, tensor<1x16x?x128xf16>, tensor<1x16x?x128xf16> -> tensor<1x16x?x128xf16>
+  return %d : tensor<1x16x?x128xf16>
+}
+
 // A mask that reads tensors is applied to few tiles, and needs no registers beside
 // the other tiles' products.
 // SM90-LABEL: func @documents

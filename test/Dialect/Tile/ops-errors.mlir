@@ -475,7 +475,7 @@ func.func @diagonals_element(%a: !tile.fragment<8x8xi32>) {
 // -----
 
 func.func @launch_order(%o: memref<?x64xf32, strided<[?, 1], offset: ?>>, %n: index) {
-  // expected-error@+1 {{expected string or keyword containing one of the following enum values for attribute 'persistent' [linear, snaked, shared]}}
+  // expected-error@+1 {{expected string or keyword containing one of the following enum values for attribute 'persistent' [linear, snaked, shared, dealt]}}
   tile.launch grid(%n) persistent random warps 4 outs(%o : memref<?x64xf32, strided<[?, 1], offset: ?>>) {
   ^bb0(%i: index, %O: memref<?x64xf32, strided<[?, 1], offset: ?>>):
   }
@@ -884,6 +884,61 @@ func.func @tensor_map_element(%m: memref<?x?xf16>) {
 func.func @tensor_map_rank(%m: memref<?x?x?xbf16>) {
   // expected-error@+1 {{expected a map of rank 3, got 2}}
   %t = tile.tensor_map %m dims [1, 2] : memref<?x?x?xbf16> -> !tile.tensor_map<2 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @tensor_map_clipped_rank(%m: memref<?x?x?xbf16>) {
+  // expected-error@+1 {{expected a map of rank 4, got 3}}
+  %t = tile.tensor_map clipped %m dims [1, 2] : memref<?x?x?xbf16> -> !tile.tensor_map<3 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @store_async_valid(%t: !tile.shared<64x64xbf16>, %m: memref<?x?x?x?x?xbf16>, %i: index) {
+  // expected-error@+1 {{expected at most 4 dimensions where some rows are not written, got 5}}
+  tile.store_async %t, %m[%i, %i, %i, %i, %i] dims [3, 4] valid(%i) : !tile.shared<64x64xbf16>, memref<?x?x?x?x?xbf16>
+  return
+}
+
+// -----
+
+func.func @claim_memref(%m: memref<?xi64>) {
+  // expected-error@+1 {{expected a memref of one i32, got 'memref<?xi64>'}}
+  %n = tile.claim %m : memref<?xi64>
+  return
+}
+
+// -----
+
+func.func @publish_slot(%n: index, %s: !tile.shared<1x4xf32>, %r: !tile.ring<1 x !tile.shared<1x4xf32>>) {
+  // expected-error@+1 {{expected a slot of a row of i32, got '!tile.shared<1x4xf32>'}}
+  tile.publish %n into %s signals %r[%n] : !tile.ring<1 x !tile.shared<1x4xf32>>
+  return
+}
+
+// -----
+
+func.func @publish_role(%n: index, %s: !tile.shared<1x4xi32>, %r: !tile.ring<1 x !tile.shared<1x4xi32>>, %o: memref<?xf32, strided<[1], offset: ?>>) {
+  tile.launch grid(%n) warps 4 outs(%o : memref<?xf32, strided<[1], offset: ?>>) {
+  ^bb0(%b: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+    tile.roles {
+      tile.role "deal" warps 1 {
+        // expected-error@+1 {{expected a role of one thread}}
+        tile.publish %n into %s signals %r[%n] : !tile.ring<1 x !tile.shared<1x4xi32>>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @read_number_tile(%s: !tile.shared<2x4xi32>) {
+  // expected-error@+1 {{expected a slot of a row of i32, got '!tile.shared<2x4xi32>'}}
+  %n = tile.read_number %s : !tile.shared<2x4xi32>
   return
 }
 

@@ -261,11 +261,52 @@ func.func @stores(%o: memref<?x?xf32>, %n: index) {
     tile.store_async %a, %O[%r, %c0] dims [0, 1] : !tile.shared<128x32xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
     // CHECK: tile.store_async add %[[B]], %{{.*}}[%{{.*}}, %{{.*}}] dims [0, 1]
     tile.store_async add %b, %O[%r, %c0] dims [0, 1] : !tile.shared<128x32xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    // CHECK: tile.store_async %[[A]], %{{.*}}[%{{.*}}, %{{.*}}] dims [0, 1] valid(%{{.*}}) : !tile.shared<128x32xf32>
+    tile.store_async %a, %O[%r, %c0] dims [0, 1] valid(%n) : !tile.shared<128x32xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
     // CHECK: tile.wait_stores pending 1{{$}}
     tile.wait_stores pending 1
     // CHECK: tile.wait_stores{{$}}
     tile.wait_stores
   }
+  return
+}
+
+// Programs that blocks are dealt, and a role that deals them.
+// CHECK-LABEL: func @dealt
+func.func @dealt(%o: memref<?x?xf32>, %p: memref<1xi32>, %n: index) {
+  // CHECK: grid(%{{.*}}) persistent dealt warps 4
+  tile.launch grid(%n) persistent dealt warps 4 outs(%o, %p : memref<?x?xf32>, memref<1xi32>) {
+  ^bb0(%b: index, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>, %P: memref<1xi32, strided<[1], offset: ?>>):
+    // CHECK: tile.dealt_count %[[P:.*]] of %{{.*}} : memref<1xi32, strided<[1], offset: ?>>
+    %count = tile.dealt_count %P of %n : memref<1xi32, strided<[1], offset: ?>>
+    // CHECK: tile.dealt %[[P]][%{{.*}}] of %{{.*}} : memref<1xi32, strided<[1], offset: ?>>
+    %item = tile.dealt %P[%count] of %n : memref<1xi32, strided<[1], offset: ?>>
+    %ring = tile.ring : !tile.ring<2 x !tile.shared<1x4xi32>>
+    tile.roles {
+      tile.role "deal" warps 1 single {
+        // CHECK: %[[N:.*]] = tile.claim %[[P]] : memref<1xi32, strided<[1], offset: ?>>
+        %number = tile.claim %P : memref<1xi32, strided<[1], offset: ?>>
+        // CHECK: %[[S:.*]] = tile.acquire
+        %slot = tile.acquire %ring[%b] : !tile.ring<2 x !tile.shared<1x4xi32>>
+        // CHECK: tile.publish %[[N]] into %[[S]] signals %{{.*}}[%{{.*}}] : !tile.ring<2 x !tile.shared<1x4xi32>>
+        tile.publish %number into %slot signals %ring[%b] : !tile.ring<2 x !tile.shared<1x4xi32>>
+      }
+      tile.role "compute" warps 4 {
+        // CHECK: %[[T:.*]] = tile.wait
+        %tile = tile.wait %ring[%b] : !tile.ring<2 x !tile.shared<1x4xi32>>
+        // CHECK: tile.read_number %[[T]] : !tile.shared<1x4xi32>
+        %number = tile.read_number %tile : !tile.shared<1x4xi32>
+        tile.release %ring[%b] : !tile.ring<2 x !tile.shared<1x4xi32>>
+      }
+    }
+  }
+  return
+}
+
+// CHECK-LABEL: func @clipped
+func.func @clipped(%o: memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>) {
+  // CHECK: tile.tensor_map clipped %{{.*}} dims [1, 2] : memref<?x?x64xbf16, {{.*}}> -> !tile.tensor_map<4 x !tile.shared<128x64xbf16, swizzle = 128>>
+  %map = tile.tensor_map clipped %o dims [1, 2] : memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>> -> !tile.tensor_map<4 x !tile.shared<128x64xbf16, swizzle = 128>>
   return
 }
 

@@ -271,3 +271,44 @@ func.func @cluster(%o: !x, %n: index) {
   }
   return
 }
+
+// -----
+
+// Blocks are dealt programs: of groups of 33 rows, a fourth of the multiprocessors, those
+// that come first in their rows. An element of a tensor decides how many programs a row
+// has, which blocks read; the host knows a bound.
+
+// CHECK-LABEL: func @dealt
+// CHECK-SAME:    tensor<?x?x64xbf16>, %[[COUNT:.*]]: tensor<?xi32>, %[[N:.*]]: index, %[[M:.*]]: index)
+// CHECK:       %[[COUNTER:.*]] = linalg.fill ins(%c0_i32{{.*}} : i32) outs(%{{.*}} : tensor<1xi32>)
+// CHECK:       %[[ALL:.*]] = arith.muli %[[N]], %[[M]]
+// CHECK:       %[[BLOCKS:.*]] = arith.minui %[[ALL]], %c132
+// CHECK:       tile.launch grid(%[[BLOCKS]]) warps 8 ins(%[[COUNT]] : tensor<?xi32>) outs(%{{.*}}, %[[COUNTER]] : tensor<?x?x64xbf16>, tensor<1xi32>)
+// CHECK:       ^bb0(%{{.*}}: index, %[[C:.*]]: memref<?xi32, {{.*}}>, %{{.*}}: memref<?x?x64xbf16, {{.*}}>, %[[P:.*]]: memref<1xi32, {{.*}}>):
+// CHECK:         %[[READ:.*]] = memref.load %[[C]][%c0]
+// CHECK:         %[[CAST:.*]] = arith.index_castui %[[READ]]
+// CHECK:         %[[LENGTH:.*]] = arith.minsi %[[CAST]], %[[N]]
+// CHECK:         %[[ITEMS:.*]] = arith.muli %[[LENGTH]], %[[M]]
+// CHECK:         %[[ROUNDS:.*]] = tile.dealt_count %[[P]] of %[[ITEMS]]
+// CHECK:         scf.for %[[R:.*]] = %{{.*}} to %[[ROUNDS]] step
+// CHECK:           %[[ITEM:.*]] = tile.dealt %[[P]][%[[R]]] of %[[ITEMS]]
+// CHECK:           arith.muli %[[LENGTH]], %c33
+// CHECK:           arith.divui
+// CHECK:           %[[FIRST:.*]] = arith.muli %{{.*}}, %c33
+// CHECK:           %[[LEFT:.*]] = arith.subi %[[M]], %[[FIRST]]
+// CHECK:           arith.minui %[[LEFT]], %c33
+// CHECK:           tile.store
+func.func @dealt(%o: tensor<?x?x64xbf16>, %count: tensor<?xi32>, %n: index, %m: index) -> tensor<?x?x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %read = tensor.extract %count[%c0] : tensor<?xi32>
+  %cast = arith.index_castui %read : i32 to index
+  %length = arith.minsi %cast, %n : index
+  %r = tile.launch grid(%length, %m) persistent dealt warps 8 outs(%o : tensor<?x?x64xbf16>) {
+  ^bb0(%i: index, %j: index, %O: memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>):
+    %z = arith.constant 0 : index
+    %zero = arith.constant 0.0 : bf16
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    tile.store %f, %O[%j, %i, %z] dims [1, 2] : !tile.fragment<128x64xbf16>, memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+  } -> tensor<?x?x64xbf16>
+  return %r : tensor<?x?x64xbf16>
+}

@@ -32,19 +32,45 @@ func.func @staged(%x: !x, %o: !x, %n: index) {
 
 // -----
 
-// What stays: a part of a tile, rows that are not whole for TMA, a ring that is
-// used later, a vector, also in a loop.
+// Some rows of a tile, too.
 
 !x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+
+// CHECK-LABEL: func @some_rows
+// CHECK:       scf.for
+// CHECK:         %[[T:.*]] = tile.wait
+// CHECK-NEXT:    tile.store_async %[[T]], %{{.*}}[%{{.*}}, %{{.*}}, %c0] dims [1, 2] valid(%{{.*}}) : !tile.shared<128x64xbf16, swizzle = 128>
+// CHECK-NEXT:    tile.wait_stores
+func.func @some_rows(%o: !x, %n: index) {
+  tile.launch grid(%n, %n) warps 8 outs(%o : !x) {
+  ^bb0(%i: index, %j: index, %O: !x):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : bf16
+    scf.for %k = %c0 to %n step %c1 {
+      %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+      tile.store %f, %O[%j, %i, %c0] dims [1, 2] valid(%k) : !tile.fragment<128x64xbf16>, !x
+    }
+  }
+  return
+}
+
+// -----
+
+// What stays: some rows of a memref of as many dimensions as a descriptor has, rows
+// that are not whole for TMA, a ring that is used later, a vector, also in a loop.
+
+!x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!w = memref<?x?x?x?x64xbf16, strided<[?, ?, ?, ?, 1], offset: ?>>
 !tile = !tile.shared<128x64xbf16, swizzle = 128>
 !r = memref<?xf32, strided<[1], offset: ?>>
 
 // CHECK-LABEL: func @kept
 // CHECK-NOT:   tile.to_shared
 // CHECK-COUNT-5: tile.store %
-func.func @kept(%x: !x, %o: !x, %l: !r, %n: index) {
-  tile.launch grid(%n, %n) warps 8 ins(%x : !x) outs(%o, %l : !x, !r) {
-  ^bb0(%i: index, %j: index, %X: !x, %O: !x, %L: !r):
+func.func @kept(%x: !x, %o: !x, %w: !w, %l: !r, %n: index) {
+  tile.launch grid(%n, %n) warps 8 ins(%x : !x) outs(%o, %w, %l : !x, !w, !r) {
+  ^bb0(%i: index, %j: index, %X: !x, %O: !x, %W: !w, %L: !r):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c9 = arith.constant 9 : index
@@ -55,7 +81,7 @@ func.func @kept(%x: !x, %o: !x, %l: !r, %n: index) {
     %f = tile.fill %zero : !tile.fragment<128x64xbf16>
     %g = tile.fill %zero : !tile.fragment<256x72xbf16>
     %v = tile.fill %lse : !tile.fragment<128xf32>
-    tile.store %f, %O[%j, %i, %c0] dims [1, 2] valid(%c9) : !tile.fragment<128x64xbf16>, !x
+    tile.store %f, %W[%c0, %c0, %j, %i, %c0] dims [3, 4] valid(%c9) : !tile.fragment<128x64xbf16>, !w
     tile.store %f, %O[%i, %c0, %j] dims [2, 1] : !tile.fragment<128x64xbf16>, !x
     tile.store %v, %L[%i] dims [0] : !tile.fragment<128xf32>, !r
     scf.for %k = %c0 to %n step %c1 {

@@ -118,10 +118,9 @@ static ParseResult parseChoice(AsmParser &parser, StringRef choice,
 static ParseResult parseParts(AsmParser &parser, int64_t &warps,
                               int64_t &stages, Maximum &maximum, KeyOrder &keys,
                               QueryTiles &queries, Blocks &blocks,
-                              Products &products,
-                              Captures &captures, int64_t &split,
-                              int64_t &splitSize, int64_t &widen,
-                              int64_t &parts, int64_t &cluster,
+                              Products &products, Captures &captures,
+                              int64_t &split, int64_t &splitSize,
+                              int64_t &widen, int64_t &parts, int64_t &cluster,
                               GradientsAttr &gradients) {
   split = cluster = 1;
   return parseOptional(
@@ -165,9 +164,10 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
 
 static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
                        Maximum maximum, KeyOrder keys, QueryTiles queries,
-                       Blocks blocks, Products products, Captures captures, int64_t split,
-                       int64_t splitSize, int64_t widen, int64_t parts,
-                       int64_t cluster, GradientsAttr gradients) {
+                       Blocks blocks, Products products, Captures captures,
+                       int64_t split, int64_t splitSize, int64_t widen,
+                       int64_t parts, int64_t cluster,
+                       GradientsAttr gradients) {
   if (warps || stages)
     printer << ", warps = " << warps << ", stages = " << stages;
   if (maximum != Maximum::Exact)
@@ -252,8 +252,8 @@ LogicalResult ScheduleAttr::verify(
     function_ref<InFlightDiagnostic()> emitError, int64_t queryTile,
     int64_t keyTile, WorkOrder order, int64_t warps, int64_t stages,
     Maximum maximum, KeyOrder keys, QueryTiles queries, Blocks blocks,
-    Products /*products*/, Captures captures, int64_t split, int64_t splitSize, int64_t widen,
-    int64_t parts, int64_t cluster, GradientsAttr gradients) {
+    Products /*products*/, Captures captures, int64_t split, int64_t splitSize,
+    int64_t widen, int64_t parts, int64_t cluster, GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;

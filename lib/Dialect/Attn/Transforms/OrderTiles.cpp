@@ -91,8 +91,7 @@ std::optional<StringRef> OrderedLoop::analyze() {
   ArrayRef<int64_t> dims = slice.getDims();
   tileAt = llvm::find(dims, kTileDim) - dims.begin();
   // One number for all: more dimensions would have one each.
-  if (dims.size() > 1 ||
-      !isConstantIntValue(items.getMixedStep()[kTileDim], 1))
+  if (dims.size() > 1 || !isConstantIntValue(items.getMixedStep()[kTileDim], 1))
     sizes.clear();
   return std::nullopt;
 }
@@ -161,17 +160,18 @@ SmallVector<Value> OrderedLoop::createTables(
           .getResults());
 }
 
-/// Returns half of the number of steps that a span of keys takes: tiles of about
-/// as many stay neighbours, which read the same keys. (Sequences of 1k, d = 128,
-/// H200: 151.5 us by steps, 146.6 by pairs of them, 185 by eights.)
+/// Returns half of the number of steps that a span of keys takes: tiles of
+/// about as many stay neighbours, which read the same keys. (Sequences of 1k, d
+/// = 128, H200: 151.5 us by steps, 146.6 by pairs of them, 185 by eights.)
 static OpFoldResult countPairs(IndexMath &math, OpFoldResult span,
                                OpFoldResult step) {
   return math.ceilDiv(span, math.mul(step, math.constant(2)));
 }
 
 /// Returns the binary logarithm of the number of steps, rounded up. Blocks that
-/// get tiles when they are free need no more order than that, and take the tiles
-/// of one sequence after those of another, as far as each has as many digits.
+/// get tiles when they are free need no more order than that, and take the
+/// tiles of one sequence after those of another, as far as each has as many
+/// digits.
 static OpFoldResult countDoublings(IndexMath &math, OpFoldResult span,
                                    OpFoldResult step) {
   constexpr int64_t kMost = 24;
@@ -179,8 +179,8 @@ static OpFoldResult countDoublings(IndexMath &math, OpFoldResult span,
   for (int64_t power = 0; power < kMost; ++power) {
     OpFoldResult isMore =
         math.less(math.mul(step, math.constant(int64_t(1) << power)), span);
-    sum = math.add(sum, math.select(isMore, math.constant(1),
-                                    math.constant(0)));
+    sum =
+        math.add(sum, math.select(isMore, math.constant(1), math.constant(0)));
   }
   return sum;
 }
@@ -312,9 +312,8 @@ struct OrderTiles : fovea::attn::impl::AttnOrderTilesBase<OrderTiles> {
     getOperation()->walk([&](scf::ForallOp items) {
       for (auto keys : items.getBody()->getOps<scf::ForOp>()) {
         ScheduleAttr schedule;
-        keys->walk([&](OnlineAttentionOp pass) {
-          schedule = pass.getScheduleAttr();
-        });
+        keys->walk(
+            [&](OnlineAttentionOp pass) { schedule = pass.getScheduleAttr(); });
         if (!schedule || schedule.getOrder() != WorkOrder::LongestFirst ||
             schedule.getBlocks() != Blocks::Persistent)
           continue;

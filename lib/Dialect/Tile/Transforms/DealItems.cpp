@@ -200,8 +200,8 @@ void DealtLaunch::createRing() {
 Value DealtLaunch::receive(OpBuilder &builder, Location loc, Value use) {
   SharedType slot = cast<RingType>(ring.getType()).getTile();
   Value tile = WaitOp::create(builder, loc, slot, ring, use);
-  Value number = ReadNumberOp::create(builder, loc, builder.getIndexType(),
-                                      tile);
+  Value number =
+      ReadNumberOp::create(builder, loc, builder.getIndexType(), tile);
   ReleaseOp::create(builder, loc, ring, use);
   return number;
 }
@@ -217,14 +217,12 @@ void DealtLaunch::createDealer() {
   OpBuilder builder(launch.getContext());
   builder.setInsertionPointAfter(neighbour);
   neighbour.setWarps(neighbour.getWarps() - 1);
-  auto role = RoleOp::create(builder, loc, builder.getStringAttr("deal"),
-                             builder.getI64IntegerAttr(1),
-                             neighbour.getRegistersAttr(),
-                             builder.getUnitAttr());
+  auto role = RoleOp::create(
+      builder, loc, builder.getStringAttr("deal"), builder.getI64IntegerAttr(1),
+      neighbour.getRegistersAttr(), builder.getUnitAttr());
   builder.setInsertionPointToStart(&role.getBody().emplaceBlock());
   // The first program is that of the block's own number.
-  Value first = launch.getBlockIds().front(),
-        blocks = launch.getGrid().front();
+  Value first = launch.getBlockIds().front(), blocks = launch.getGrid().front();
   SharedType slot = cast<RingType>(ring.getType()).getTile();
   auto publish = [&](OpBuilder &nested, Location loc, Value use, Value tile,
                      Value number) {
@@ -234,7 +232,8 @@ void DealtLaunch::createDealer() {
   Value zero = getIndex(builder, loc, 0), one = getIndex(builder, loc, 1);
   Value tile = AcquireOp::create(builder, loc, slot, ring, zero);
   Value isFirst = publish(builder, loc, zero, tile, first);
-  // A number is taken when there is a slot for it, which is when others need it.
+  // A number is taken when there is a slot for it, which is when others need
+  // it.
   auto check = [&](OpBuilder &nested, Location loc, ValueRange carried) {
     scf::ConditionOp::create(nested, loc, carried[1], carried[0]);
   };
@@ -242,8 +241,8 @@ void DealtLaunch::createDealer() {
     Indices index(nested, loc);
     Value use = carried[0];
     Value tile = AcquireOp::create(nested, loc, slot, ring, use);
-    Value taken = ClaimOp::create(nested, loc, nested.getIndexType(),
-                                  count.getCounter());
+    Value taken =
+        ClaimOp::create(nested, loc, nested.getIndexType(), count.getCounter());
     Value isMore = publish(nested, loc, use, tile,
                            index.create<arith::AddIOp>(taken, blocks));
     Value next = index.create<arith::AddIOp>(use, index.constant(1));
@@ -270,9 +269,8 @@ void DealtLaunch::rewriteLoop(ItemLoop &items) {
   // The next number is read where it is needed, or behind all else; but at once
   // by a role that fills no slots, so that it is not the last.
   Block *body = loop.getBody();
-  bool runsAhead =
-      role.walk([](AcquireOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
+  bool runsAhead = role.walk([](AcquireOp) { return WalkResult::interrupt(); })
+                       .wasInterrupted();
   Operation *place = runsAhead ? body->getTerminator() : &body->front();
   auto note = [&](Operation *op) {
     Operation *inBody = body->findAncestorOpInBlock(*op);
@@ -293,8 +291,8 @@ void DealtLaunch::rewriteLoop(ItemLoop &items) {
     }
   builder.setInsertionPoint(place);
   Indices index(builder, loc);
-  Value nextUse = index.create<arith::AddIOp>(loop.getInductionVar(),
-                                              index.constant(1));
+  Value nextUse =
+      index.create<arith::AddIOp>(loop.getInductionVar(), index.constant(1));
   Value next = receive(builder, loc, nextUse);
   Value isNext = isProgram(builder, loc, next);
   for (arith::CmpIOp op : items.hasNext)

@@ -300,8 +300,8 @@ static void addReadTensors(LaunchOp launch, Value value, IRMapping &memrefs) {
   size_t place = launch.getGrid().size() + launch.getInputs().size();
   Type type = LaunchOp::getArgumentType(cast<ShapedType>(tensor.getType()));
   launch.getInputsMutable().append(tensor);
-  memrefs.map(tensor, launch.getBody().insertArgument(place, type,
-                                                      launch.getLoc()));
+  memrefs.map(tensor,
+              launch.getBody().insertArgument(place, type, launch.getLoc()));
 }
 
 /// Emits `value` in a program, from the memrefs of the tensors that decide it.
@@ -313,9 +313,10 @@ static Value emitRead(OpBuilder &builder, Value value, IRMapping &mapping) {
     if (!isa<TensorType>(operand.getType()))
       emitRead(builder, operand, mapping);
   if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
-    SmallVector<Value> indices = llvm::map_to_vector(
-        extract.getIndices(),
-        [&](Value index) { return mapping.lookupOrDefault(index); });
+    SmallVector<Value> indices =
+        llvm::map_to_vector(extract.getIndices(), [&](Value index) {
+          return mapping.lookupOrDefault(index);
+        });
     mapping.map(value, memref::LoadOp::create(
                            builder, op->getLoc(),
                            mapping.lookup(extract.getTensor()), indices)

@@ -170,8 +170,7 @@ static FailureOr<scf::ForallOp> tileRowsBy(RewriterBase &rewriter,
   bindSymbols(rewriter.getContext(), s0, s1);
   OpFoldResult rows = affine::makeComposedFoldedAffineMin(
       rewriter, loc,
-      AffineMap::get(0, 2,
-                     {rewriter.getAffineConstantExpr(queryTile), s1 - s0},
+      AffineMap::get(0, 2, {rewriter.getAffineConstantExpr(queryTile), s1 - s0},
                      rewriter.getContext()),
       {first, end});
   SmallVector<OpFoldResult> place = {ivs[0], ivs[1], first};
@@ -182,9 +181,8 @@ static FailureOr<scf::ForallOp> tileRowsBy(RewriterBase &rewriter,
     return failure();
   rewriter.eraseOp(whole);
   place.push_back(zero);
-  insertResults(rewriter, forall,
-                cast<FinalizeOp>(tiled->tiledOps.front()), place, rows,
-                sizes[3]);
+  insertResults(rewriter, forall, cast<FinalizeOp>(tiled->tiledOps.front()),
+                place, rows, sizes[3]);
   rewriter.replaceOp(root, forall);
   return forall;
 }

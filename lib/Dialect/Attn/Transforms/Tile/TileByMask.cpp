@@ -213,11 +213,10 @@ getTilesOf(IndexMath &math, KeyPart part, OpFoldResult lower,
 }
 
 template <typename OpTy>
-static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
-                                      Coordinate along, int64_t tileSize,
-                                      const MaskTables &tables, bool cutsTiles,
-                                      std::optional<KeyPart> part = {},
-                                      bool fromFirst = false) {
+static FailureOr<MaskedLoopInfo>
+tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
+     const MaskTables &tables, bool cutsTiles, std::optional<KeyPart> part = {},
+     bool fromFirst = false) {
   Location loc = pass.getLoc();
   Region &mask = pass.getMask();
   MaskedLoopInfo info;
@@ -254,8 +253,7 @@ static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
     });
     MaskBounds bounds = getBounds(math, *whole, along, origin);
     info.isExact = bounds.exact;
-    lower = fromFirst ? bounds.lower
-                      : getTileOf(math, bounds.lower, tileSize);
+    lower = fromFirst ? bounds.lower : getTileOf(math, bounds.lower, tileSize);
     upper = bounds.upper;
     // Absent keys, before the first one, are not read either.
     isComplete = cutsTiles && isAlongKeys && bounds.complete;
@@ -276,10 +274,9 @@ static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
   // Keys behind the upper bound may be absent; rows behind it exist.
   Value at = loop.getInductionVar();
   auto [place, extent] =
-      fromFirst
-          ? TileSpan{at, countRest(rewriter, loc, at, tileSize, upper)}
-          : clipTile(rewriter, loc, at, tileSize, first,
-                     isAlongKeys ? upper : size);
+      fromFirst ? TileSpan{at, countRest(rewriter, loc, at, tileSize, upper)}
+                : clipTile(rewriter, loc, at, tileSize, first,
+                           isAlongKeys ? upper : size);
 
   Truth truth{math.boolean(true), math.boolean(true)};
   IndexMath inner(rewriter, loc);

@@ -28,20 +28,20 @@ public:
     IndexMath math(rewriter, loc);
     rows = sizes[static_cast<unsigned>(Coordinate::Row)];
     // One without a row, where there is none, so that tables have elements.
-    blocks = math.max(math.ceilDiv(rows, math.constant(tile)),
-                      math.constant(1));
+    blocks =
+        math.max(math.ceilDiv(rows, math.constant(tile)), math.constant(1));
   }
 
   RowTiles run();
 
 private:
-  using EmitFn = llvm::function_ref<SmallVector<OpFoldResult>(IndexMath &,
-                                                              Value number)>;
+  using EmitFn =
+      llvm::function_ref<SmallVector<OpFoldResult>(IndexMath &, Value number)>;
   SmallVector<Value> fill(OpFoldResult size, ArrayRef<Type> types, EmitFn emit);
-  OpFoldResult reduceMax(IndexMath &math, OpFoldResult lower,
-                         OpFoldResult upper, OpFoldResult init,
-                         llvm::function_ref<OpFoldResult(IndexMath &, Value)>
-                             getTerm);
+  OpFoldResult
+  reduceMax(IndexMath &math, OpFoldResult lower, OpFoldResult upper,
+            OpFoldResult init,
+            llvm::function_ref<OpFoldResult(IndexMath &, Value)> getTerm);
   Span getKeys(IndexMath &math, OpFoldResult row);
   OpFoldResult isBegin(IndexMath &math, OpFoldResult row);
   Span getTile(IndexMath &math, Value begins, Value number);
@@ -164,11 +164,8 @@ Span SequenceFinder::getTile(IndexMath &math, Value begins, Value number) {
       math.equal(math.sub(number, math.mul(block, two)), one);
   OpFoldResult own = read(math, begins, block), next = math.add(block, one);
   OpFoldResult hasNext = math.less(next, blocks);
-  OpFoldResult inNext =
-      math.select(hasNext,
-                  read(math, begins,
-                       math.min(next, math.sub(blocks, one))),
-                  none);
+  OpFoldResult inNext = math.select(
+      hasNext, read(math, begins, math.min(next, math.sub(blocks, one))), none);
   // The first row of all begins a sequence.
   OpFoldResult start = reduceMax(
       math, math.constant(0), block, math.constant(0),
@@ -176,17 +173,16 @@ Span SequenceFinder::getTile(IndexMath &math, Value begins, Value number) {
   OpFoldResult inTile =
       math.sub(start, math.mul(math.truncDiv(start, size), size));
   OpFoldResult isOwn = math.less(none, own);
-  OpFoldResult first = math.select(
-      isSecond, own, math.add(math.mul(block, size), inTile));
+  OpFoldResult first =
+      math.select(isSecond, own, math.add(math.mul(block, size), inTile));
   auto limit = [&](OpFoldResult end, OpFoldResult begin) {
     return math.select(math.less(none, begin), math.min(end, begin), end);
   };
   OpFoldResult end = limit(math.min(math.add(first, size), rows), inNext);
   end = math.select(isSecond, end, limit(end, own));
   // An empty tile lies within the rows, too.
-  OpFoldResult isTile =
-      math.logicalAnd(math.less(first, end),
-                      math.logicalOr(isOwn, math.logicalNot(isSecond)));
+  OpFoldResult isTile = math.logicalAnd(
+      math.less(first, end), math.logicalOr(isOwn, math.logicalNot(isSecond)));
   first = math.max(math.min(first, math.sub(rows, one)), math.constant(0));
   return {first, math.select(isTile, end, first)};
 }
