@@ -1,4 +1,5 @@
 // RUN: fovea-opt %s --attn-join-tables --split-input-file | FileCheck %s
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile --attn-order-tiles --attn-join-tables --split-input-file | FileCheck %s --check-prefix=PACKED
 
 // A loop that reads a table at its own place has the number itself; others still read the
 // table.
@@ -101,4 +102,29 @@ func.func @kept(%n: index, %m: index) -> (tensor<?xindex>, tensor<?xindex>, tens
     }
   }
   return %b, %c, %d, %f, %r : tensor<?xindex>, tensor<?xindex>, tensor<?xindex>, tensor<?xindex>, index
+}
+
+// -----
+
+// Of packed sequences three loops are left in front: one finds where sequences begin; one
+// makes tiles, extremes of what the mask reads, and numbers of steps; one sorts the tiles.
+
+// PACKED-LABEL: func @packed
+// PACKED-COUNT-4: scf.forall (
+// PACKED-NOT:     scf.forall (
+func.func @packed(%q: tensor<1x4x?x16xf16>, %first: tensor<?xi32>, %end: tensor<?xi32>) -> tensor<1x4x?x16xf16> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %first[%i] : tensor<?xi32>
+      %m = arith.index_cast %x : i32 to index
+      %e = tensor.extract %end[%i] : tensor<?xi32>
+      %n = arith.index_cast %e : i32 to index
+      %from = arith.cmpi sge, %j, %m : index
+      %to = arith.cmpi slt, %j, %n : index
+      %keep = arith.andi %from, %to : i1
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = persistent>}
+    : tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16> -> tensor<1x4x?x16xf16>
+  return %o : tensor<1x4x?x16xf16>
 }

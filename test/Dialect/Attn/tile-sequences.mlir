@@ -28,9 +28,8 @@
 // CHECK:         arith.maxsi
 // CHECK:         scf.for
 // CHECK:       %[[ENDS:.*]]:2 = scf.forall (%[[T:.*]]) in (%[[COUNT]])
-// CHECK:       scf.forall (%{{.*}}, %[[N:.*]]) in (4, %[[COUNT]])
-// CHECK-NEXT:    %[[T:.*]] = affine.apply
-// CHECK:         %[[R32:.*]] = tensor.extract %[[TILES]]#0[%[[T]]]
+// CHECK:       scf.forall (%{{.*}}, %[[T:.*]]) in (4, %[[COUNT]])
+// CHECK-NEXT:    %[[R32:.*]] = tensor.extract %[[TILES]]#0[%[[T]]]
 // CHECK:         %[[R:.*]] = arith.index_castui %[[R32]]
 // CHECK:         %[[ROWS:.*]] = affine.min
 // CHECK:         tensor.extract_slice %{{.*}}[0, %{{.*}}, %[[R]], 0] [1, 1, %[[ROWS]], 16]

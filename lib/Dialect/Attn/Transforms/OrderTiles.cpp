@@ -240,8 +240,9 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
   };
   Value lengths = createTables(rewriter, 1, emitLength).front();
 
-  // The place of a tile is the number of those that come before it. Each place
-  // has the number of those that are used.
+  // The place of a tile is the number of those that come before it: among equal
+  // ones the tiles in front or, where these were not reversed, those behind,
+  // which have more keys. Each place has the number of those that are used.
   bool counts = !sizes.empty();
   auto emitPlace = [&](IndexMath &math, ValueRange item) {
     OpBuilder &builder = math.getBuilder();
@@ -257,10 +258,11 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
           SmallVector<Value> place(item);
           place[tileAt] = other;
           OpFoldResult length = read(inner, lengths, place);
-          SmallVector<OpFoldResult> terms = {
-              inner.logicalOr(inner.less(own, length),
-                              inner.logicalAnd(inner.equal(own, length),
-                                               inner.less(other, tile)))};
+          SmallVector<OpFoldResult> terms = {inner.logicalOr(
+              inner.less(own, length),
+              inner.logicalAnd(inner.equal(own, length),
+                               isDealt ? inner.less(tile, other)
+                                       : inner.less(other, tile)))};
           if (counts)
             terms.push_back(inner.less(inner.constant(0), length));
           SmallVector<Value> next;

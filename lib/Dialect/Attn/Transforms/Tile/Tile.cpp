@@ -566,10 +566,9 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   } else {
     fuseTransposeOfResult(rewriter, forall, 0);
   }
-  if (schedule.getOrder() == WorkOrder::LongestFirst)
-    reverseTiles(rewriter, forall, forall.getInductionVar(2),
-                 rowTiles ? rowTiles->count : queries,
-                 rowTiles ? 1 : queryTile);
+  if (schedule.getOrder() == WorkOrder::LongestFirst && !rowTiles)
+    reverseTiles(rewriter, forall, forall.getInductionVar(2), queries,
+                 queryTile);
   loops.push_back({forall, keyReads});
   ++numTiled;
   return success();
