@@ -114,14 +114,13 @@ static llvm::Error validate(const TensorMapShape &shape, int64_t elementBytes,
   return llvm::Error::success();
 }
 
+/// Makes a descriptor. An empty one does not exist: one element of memory
+/// without data stands for it.
 static llvm::Error encode(const Device &device, const TensorMapShape &shape,
-                          CUtensorMap &map) {
+                          bool empty, CUtensorMap &map) {
   ElementType element = getElementType(shape.elementKind);
   if (!element.bytes)
     return reject("no element kind " + llvm::Twine(shape.elementKind));
-  // An empty map does not exist: one element of memory without data stands for
-  // it.
-  bool empty = shape.base == device.getScratch();
   if (llvm::Error error = validate(shape, element.bytes, empty))
     return error;
   int swizzle;
@@ -167,7 +166,10 @@ llvm::Error fovea::cuda::encodeTensorMap(const Device &device, void *map,
   if (shape.rank < 1 || shape.rank > kMaxRank)
     return reject("the rank " + llvm::Twine(shape.rank) +
                   " is not one of 1 to 5");
-  if (llvm::is_contained(llvm::ArrayRef(shape.sizes, shape.rank), 0))
+  // The address says nothing of it: that of a map with rows in front of its
+  // tensor may be any.
+  bool empty = llvm::is_contained(llvm::ArrayRef(shape.sizes, shape.rank), 0);
+  if (empty)
     shape.base = device.getScratch();
   Key key;
   int64_t *word = key.words;
@@ -189,7 +191,7 @@ llvm::Error fovea::cuda::encodeTensorMap(const Device &device, void *map,
   size_t place = memo.next++ % Memo::kEntries;
   Memo::Entry &entry = memo.entries[place];
   memo.bases[place] = 0;
-  if (llvm::Error error = encode(device, shape, entry.map))
+  if (llvm::Error error = encode(device, shape, empty, entry.map))
     return error;
   entry.key = key;
   memo.bases[place] = key.words[0];

@@ -305,6 +305,27 @@ void callTwoKernels(void *operand) {
   fovea_gpu_free(temporary);
 }
 
+/// A map that begins where the memory for empty ones does, as one with rows in
+/// front of its tensor may, is as large as it says.
+TEST_F(GpuLaunch, MapsAreEmptyBySizeNotByAddress) {
+  void *scratch = open().getScratch();
+  int64_t strides[] = {128}, box[] = {64, 64};
+  auto encode = [&](int64_t rows) {
+    return run([&] {
+      alignas(64) char map[128];
+      int64_t sizes[] = {64, rows};
+      fovea_gpu_tensor_map(map, scratch, int64_t(ElementKind::F16), 2, sizes,
+                           strides, box, 128);
+    });
+  };
+  EXPECT_EQ(encode(23), "success");
+  EXPECT_EQ(getFakeCuda().tensorMaps.back().sizes,
+            (std::vector<uint64_t>{64, 23}));
+  EXPECT_EQ(encode(0), "success");
+  EXPECT_EQ(getFakeCuda().tensorMaps.back().sizes,
+            (std::vector<uint64_t>{1, 1}));
+}
+
 TEST_F(GpuLaunch, AllocatesNothingOnceWarm) {
   Buffer operand = take(open().allocate(4096));
   Buffer result = take(open().allocate(4096));

@@ -163,3 +163,23 @@ func.func @of_same_rows(%n: index) -> (index, index) {
   } : index
   return %0, %1 : index, index
 }
+
+// All rows of a tile, or all that a memref has from its place on, need no number.
+// CHECK-LABEL: func @valid
+func.func @valid(%x: !s, %m: memref<23x4xf32>, %d: memref<?x4xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c5 = arith.constant 5 : index
+  %c8 = arith.constant 8 : index
+  %c18 = arith.constant 18 : index
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%{{.*}}, %c0] dims [0, 1] :
+  tile.store %x, %d[%n, %c0] dims [0, 1] valid(%c8) : !s, memref<?x4xf32>
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%c18, %c0] dims [0, 1] :
+  tile.store %x, %m[%c18, %c0] dims [0, 1] valid(%c5) : !s, memref<23x4xf32>
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%c8, %c0] dims [0, 1] valid(%c5) :
+  tile.store %x, %m[%c8, %c0] dims [0, 1] valid(%c5) : !s, memref<23x4xf32>
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%c18, %c0] dims [0, 1] valid(%c5) :
+  tile.store %x, %d[%c18, %c0] dims [0, 1] valid(%c5) : !s, memref<?x4xf32>
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%c18, %c0] dims [0, 1] valid(%{{.*}}) :
+  tile.store %x, %m[%c18, %c0] dims [0, 1] valid(%n) : !s, memref<23x4xf32>
+  return
+}

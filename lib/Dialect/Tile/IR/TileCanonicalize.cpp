@@ -108,3 +108,23 @@ void MapOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                         MLIRContext *context) {
   patterns.add<DropMapOperands, FoldTrivialMap>(context);
 }
+
+/// Drops a number of rows that the tile, or the memref from its place on, has
+/// not more of.
+LogicalResult StoreOp::canonicalize(StoreOp op, PatternRewriter &rewriter) {
+  std::optional<int64_t> valid;
+  if (op.getValid())
+    valid = getConstantIntValue(op.getValid());
+  if (!valid)
+    return failure();
+  int64_t dim = op.getDims().front(),
+          size = op.getTarget().getType().getDimSize(dim);
+  std::optional<int64_t> first = getConstantIntValue(op.getIndices()[dim]);
+  bool isWhole = *valid >= op.getValue().getType().getShape().front();
+  bool isRest =
+      first && !ShapedType::isDynamic(size) && *first + *valid >= size;
+  if (!isWhole && !isRest)
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.getValidMutable().clear(); });
+  return success();
+}

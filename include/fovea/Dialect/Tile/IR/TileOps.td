@@ -457,6 +457,7 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
     (`aligned` $aligned^)? (`valid` `(` $valid^ `)`)?
     attr-dict `:` qualified(type($value)) `,` qualified(type($target))
   }];
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
 }
 
