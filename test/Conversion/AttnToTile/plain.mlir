@@ -126,7 +126,7 @@ func.func @whole(%q: tensor<2x4x128x16xf32>) -> tensor<2x4x128x16xf32> {
 // CHECK-NEXT:    ^bb0(%{{.*}}: f32, %{{.*}}: index, %[[C:[^:]*]]: index):
 // CHECK-NEXT:      arith.cmpi slt, %[[C]], %c40{{ }}
 // CHECK:         tile.load {{.*}} -> !tile.shared<48x32xbf16>
-// CHECK:         tile.store {{.*}} valid(%c10) : !tile.fragment<64x32xbf16>, memref<1x3x10x24xbf16,
+// CHECK:         tile.store {{.*}} dims [2, 3] : !tile.fragment<64x32xbf16>, memref<1x3x10x24xbf16,
 func.func @padded(%q: tensor<1x3x10x72xbf16>, %k: tensor<1x3x40x72xbf16>, %v: tensor<1x3x40x24xbf16>) -> tensor<1x3x10x24xbf16> {
   %o = attn.attention %q, %k, %v scale(0.25) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
     : tensor<1x3x10x72xbf16>, tensor<1x3x40x72xbf16>, tensor<1x3x40x24xbf16> -> tensor<1x3x10x24xbf16>
@@ -162,7 +162,7 @@ func.func @positions_first(%q: tensor<2x?x4x16xf16>) -> tensor<2x?x4x16xf16> {
 
 // CHECK-LABEL: func @one_query
 // CHECK:       tile.load {{.*}} dims [1, 3]
-// CHECK:       tile.store {{.*}} dims [1, 3] valid(%c1)
+// CHECK:       tile.store {{.*}} dims [1, 3] :
 func.func @one_query(%q: tensor<2x1x4x16xf16>, %k: tensor<2x4x?x16xf16>) -> tensor<2x1x4x16xf16> {
   %e = tensor.empty() : tensor<2x4x1x16xf16>
   %qt = linalg.transpose ins(%q : tensor<2x1x4x16xf16>) outs(%e : tensor<2x4x1x16xf16>) permutation = [0, 2, 1, 3]
