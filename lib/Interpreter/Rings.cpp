@@ -7,6 +7,8 @@
 
 #include "ThreadBlock.h"
 
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
+
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -235,6 +237,18 @@ static Slot *getSlotToFill(Fiber &fiber, const Instruction &op, size_t index) {
   return &slot;
 }
 
+/// Checks that a copy begins at a multiple of 16 bytes of a tensor's rows.
+static Status checkColumn(Fiber &fiber, const Instruction &op, int64_t column,
+                          int64_t elementBytes) {
+  if (column * elementBytes % tile::kTensorMapAlignment == 0)
+    return Status::Next;
+  fiber.emitError(op.op) << "copies from column " << column << " of elements of "
+                         << elementBytes
+                         << " bytes on, but expected a multiple of "
+                         << tile::kTensorMapAlignment << " bytes";
+  return Status::Failed;
+}
+
 static Status loadAsync(Fiber &fiber, const Instruction &op) {
   auto load = cast<tile::LoadAsyncOp>(op.op);
   size_t rank = load.getIndices().size();
@@ -250,6 +264,11 @@ static Status loadAsync(Fiber &fiber, const Instruction &op) {
   SmallVector<int64_t, 5> indices;
   for (size_t index = 0; index < rank; ++index)
     indices.push_back(fiber.getInt(op, 1 + index));
+  // Rows that lie apart have all columns.
+  if (!load.getRuns() &&
+      checkColumn(fiber, op, indices.back(),
+                  load.getSlot().getType().getElementBytes()) != Status::Next)
+    return Status::Failed;
   RowRange rows = getRows(fiber, op, 4 + rank, load.getRows().size());
   std::optional<Runs> runs;
   if (load.getRuns()) {
@@ -396,6 +415,9 @@ static Status storeAsync(Fiber &fiber, const Instruction &op) {
     return Status::Failed;
   for (size_t index = 0; index < storeOp.getIndices().size(); ++index)
     store.indices.push_back(fiber.getInt(op, 2 + index));
+  if (checkColumn(fiber, op, store.indices.back(),
+                  store.source->type.getElementBytes()) != Status::Next)
+    return Status::Failed;
   if (storeOp.getValid())
     store.valid = fiber.getInt(op, 2 + storeOp.getIndices().size());
   fiber.role->stores.push_back(std::move(store));

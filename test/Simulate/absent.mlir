@@ -50,7 +50,13 @@
 // REDEFINE: %{target} = sm_80
 // RUN: %{forward}
 //
+// A bias of which tiles come from a multiple of 16 bytes in front of the first key.
+// REDEFINE: %{target} = sm_90a
+// REDEFINE: %{entry} = biased_%{mask}
+// RUN: %{forward}
+//
 // Positions that are read at the query, which tables bound.
+// REDEFINE: %{target} = sm_80
 // REDEFINE: %{entry} = read_%{mask}
 // REDEFINE: %{mask} = positions
 // RUN: %{forward}
@@ -94,6 +100,27 @@ func.func @starts_float16(%q: tensor<3x4x?x64xf16>, %k: tensor<3x2x?x64xf16>, %v
       }
       : tensor<3x4x?x64xf16>, tensor<3x2x?x64xf16>, tensor<3x2x?x64xf16> -> tensor<3x4x?x64xf16>
   return %o : tensor<3x4x?x64xf16>
+}
+
+func.func @biased_starts(%q: tensor<3x4x40x64xf16>, %k: tensor<3x2x150x64xf16>, %v: tensor<3x2x150x64xf16>, %n: tensor<3xi32>) -> tensor<3x4x40x64xf16> {
+  %bias = arith.constant dense<0.5> : tensor<40x152xf16>
+  %o = attn.attention %q, %k, %v scale(0.125)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %bias[%i, %j] : tensor<40x152xf16>
+        %y = arith.extf %x : f16 to f32
+        %z = arith.addf %s, %y : f32
+        attn.yield %z : f32
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %n[%b] : tensor<3xi32>
+        %start = arith.index_cast %x : i32 to index
+        %m = arith.cmpi sge, %j, %start : index
+        attn.yield %m : i1
+      } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, captures = tiled>}
+      : tensor<3x4x40x64xf16>, tensor<3x2x150x64xf16>, tensor<3x2x150x64xf16> -> tensor<3x4x40x64xf16>
+  return %o : tensor<3x4x40x64xf16>
 }
 
 func.func @positions_float16(%q: tensor<3x4x?x64xf16>, %k: tensor<3x2x?x64xf16>, %v: tensor<3x2x?x64xf16>, %n: tensor<3xi32>) -> tensor<3x4x?x64xf16> {

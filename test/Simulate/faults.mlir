@@ -15,6 +15,8 @@
 // RUN: not fovea-run %t.mlir --target=sm_90a --simulate --seed=4 --random=1 --dims=i:128x16 2>&1 | FileCheck %s --check-prefix=PENDING
 // RUN: sed '/tile.load_async/d' %s > %t.mlir
 // RUN: not fovea-run %t.mlir --target=sm_90a --simulate --seed=5 --random=1 --dims=i:128x16 2>&1 | FileCheck %s --check-prefix=DEADLOCK
+// RUN: sed 's/tile.load_async %I.%row, %c0/tile.load_async %I[%row, %c1/' %s > %t.mlir
+// RUN: not fovea-run %t.mlir --target=sm_90a --simulate --random=1 --dims=i:128x16 2>&1 | FileCheck %s --check-prefix=COLUMN
 // RUN: sed 's/!tile.ring<2 x/!tile.ring<512 x/' %s > %t.mlir
 // RUN: not fovea-run %t.mlir --target=sm_80 --simulate --random=1 --dims=i:128x16 2>&1 | FileCheck %s --check-prefix=SHARED
 //
@@ -36,6 +38,8 @@
 // PENDING: error: 'tile.wait_mma' op leaves 1 products in flight, but only 0 were issued after the one that it is for, which so may be among them
 //
 // DEADLOCK: error: 'tile.{{acquire|wait}}' op waits for ever
+//
+// COLUMN: error: 'tile.load_async' op copies from column 1 of elements of 2 bytes on, but expected a multiple of 16 bytes
 //
 // SHARED: error: 'tile.launch' op needs 532480 bytes of shared memory a block, of at most 166912{{$}}
 #acc = #tile.layout<64x16, registers = [2:1d1, 2:8d0, 2:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>

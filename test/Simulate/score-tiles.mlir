@@ -2,7 +2,9 @@
 // queries on a machine of 2 multiprocessors: of heads, of batches and heads, of
 // lengths that no tile divides; two biases, with a table that one of them points
 // into; under a causal mask with groups of warps that pass by others' slots and
-// take rows there and back; without a second slot; in parts of the keys.
+// take rows there and back; without a second slot; in parts of the keys; from the
+// first present key on, which is no multiple of 16 bytes, where TMA copies from a
+// multiple in front of it, or threads read where a table says which it is.
 //
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --convert-attn-to-tile --canonicalize --cse -o %t.plain
 // RUN: fovea-opt %t.plain --tile-persist --canonicalize --tile-assign-layouts --tile-multibuffer --tile-stage-stores \
@@ -20,15 +22,20 @@
 // RUN: fovea-run %s --entry=wide --grad --target=sm_90a --simulate --random=8 --check | FileCheck %s
 // RUN: fovea-run %s --entry=parts --target=sm_90a --simulate --random=4 --check | FileCheck %s
 // RUN: fovea-run %s --entry=parts --grad --target=sm_90a --simulate --random=4 --check | FileCheck %s
+// RUN: fovea-run %t.skewed --reference=%s --entry=starts --target=sm_90a --simulate --seeds=4 --random=9 --integers=0:151 --check | FileCheck %s
+// RUN: fovea-run %s --entry=rows --target=sm_90a --simulate --random=10 --integers=0:150 --check | FileCheck %s
 // RUN: FileCheck %s --check-prefix=SKEWED --input-file=%t.skewed
 //
-// Faults: a tile that is never given back, and rows of a tile that belong to other
-// groups.
+// Faults: a tile that is never given back, rows of a tile that belong to other
+// groups, and a tile from the first present key on.
 // RUN: sed '/tile.release .*x !tile.shared<192x32/d' %t.skewed > %t.kept
 // RUN: not fovea-run %t.kept --reference=%s --entry=causal --target=sm_90a --simulate --random=1 --check 2>&1 | FileCheck %s --check-prefix=KEPT
 // RUN: sed 's/\(tile.shift_rows %[^ ]* by\) %[^ ]* : !tile.shared<192x32/\1 %c0 : !tile.shared<192x32/' %t.skewed > %t.others
 // RUN: not fovea-run %t.others --reference=%s --entry=causal --target=sm_90a --simulate --random=1 --check 2>&1 | FileCheck %s --check-prefix=OTHERS
 // OTHERS: FAILED
+// RUN: sed '/func.func @starts/,$s/arith.muli %\([^,]*\), %c16 : index/arith.addi %\1, %c0 : index/' %t.skewed > %t.unaligned
+// RUN: not fovea-run %t.unaligned --reference=%s --entry=starts --target=sm_90a --simulate --random=9 --integers=33:34 --check 2>&1 | FileCheck %s --check-prefix=UNALIGNED
+// UNALIGNED: error: 'tile.load_async' op copies from column {{[0-9]+}} of elements of 2 bytes on, but expected a multiple of 16 bytes
 // KEPT: error: 'tile.acquire' op waits for ever: for use {{[0-9]+}} of its ring to be released
 //
 // CHECK: check: result 0: max error
@@ -46,6 +53,10 @@
 // SKEWED-DAG:     tile.load_async %{{.*}} : memref<70x92xf32, {{.*}}, !tile.ring<2 x !tile.shared<64x32xf32, swizzle = 128>>
 // SKEWED-DAG:     tile.load_async %{{.*}} : memref<70x96xi16, {{.*}}, !tile.ring<2 x !tile.shared<64x32xi16, swizzle = 64>>
 // SKEWED-DAG:     tile.load_async %{{.*}} : memref<70x92xi32, {{.*}}, !tile.ring<2 x !tile.shared<64x32xi32, swizzle = 128>>
+// SKEWED-LABEL: func.func @starts
+// SKEWED:         tile.load_async %{{.*}} : memref<2x2x70x152xbf16, {{.*}}, !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
+// SKEWED-LABEL: func.func @rows
+// SKEWED-NOT:     tile.load_async {{.*}} : memref<70x152xbf16
 
 module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", cores = 2, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
   func.func @causal(%q: tensor<1x2x300x64xbf16>, %bias: tensor<2x300x304xbf16>) -> tensor<1x2x300x64xbf16> {
@@ -157,5 +168,44 @@ module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", c
       } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 2, captures = tiled>}
       : tensor<1x2x2x64xbf16>, tensor<1x2x200x64xbf16>, tensor<1x2x200x64xbf16> -> tensor<1x2x2x64xbf16>
     return %o : tensor<1x2x2x64xbf16>
+  }
+
+  // Keys in front of the first are absent.
+  func.func @starts(%q: tensor<2x2x70x64xbf16>, %k: tensor<2x2x150x64xbf16>, %bias: tensor<2x2x70x152xbf16>, %starts: tensor<2xi32>) -> tensor<2x2x70x64xbf16> {
+    %o = attn.attention %q, %k, %k scale(0.125)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %bias[%b, %h, %i, %j] : tensor<2x2x70x152xbf16>
+        %y = arith.extf %x : bf16 to f32
+        %z = arith.addf %s, %y : f32
+        attn.yield %z : f32
+      } mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %starts[%b] : tensor<2xi32>
+        %start = arith.index_cast %x : i32 to index
+        %keep = arith.cmpi sge, %j, %start : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, captures = tiled>}
+      : tensor<2x2x70x64xbf16>, tensor<2x2x150x64xbf16>, tensor<2x2x150x64xbf16> -> tensor<2x2x70x64xbf16>
+    return %o : tensor<2x2x70x64xbf16>
+  }
+
+  func.func @rows(%q: tensor<1x2x70x64xbf16>, %k: tensor<1x2x150x64xbf16>, %bias: tensor<70x152xbf16>, %starts: tensor<70xi32>) -> tensor<1x2x70x64xbf16> {
+    %o = attn.attention %q, %k, %k scale(0.125)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %bias[%i, %j] : tensor<70x152xbf16>
+        %y = arith.extf %x : bf16 to f32
+        %z = arith.addf %s, %y : f32
+        attn.yield %z : f32
+      } mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %starts[%i] : tensor<70xi32>
+        %start = arith.index_cast %x : i32 to index
+        %keep = arith.cmpi sge, %j, %start : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, captures = tiled>}
+      : tensor<1x2x70x64xbf16>, tensor<1x2x150x64xbf16>, tensor<1x2x150x64xbf16> -> tensor<1x2x70x64xbf16>
+    return %o : tensor<1x2x70x64xbf16>
   }
 }

@@ -11,6 +11,7 @@
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/Formula.h"
 #include "fovea/Analysis/IndexMath.h"
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -588,6 +589,26 @@ AttentionBuilder::getRunningValues(Value acc, Value max, Value sum) {
   return running;
 }
 
+SmallVector<tensor::ExtractOp>
+AttentionBuilder::getTileReads(OnlineAttentionOp op, OpFoldResult key) {
+  IndexMath index(rewriter, loc);
+  Value column = index.materialize(key);
+  SmallVector<tensor::ExtractOp> reads;
+  for (tensor::ExtractOp read :
+       TileReads::get(op.getScore(), op.getMask()).ops) {
+    if (suitsTensorMap(column, read.getType())) {
+      reads.push_back(read);
+      continue;
+    }
+    remark::missed(
+        read->getLoc(),
+        remark::RemarkOpts::name("unaligned").category("convert-attn-to-tile"))
+        << "elements are read one by one, not as tiles: tiles of keys begin at "
+           "places that are not known to be multiples of 16 bytes";
+  }
+  return reads;
+}
+
 LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
   FailureOr<RunningValues> running =
       getRunningValues(op.getAcc(), op.getMax(), op.getSum());
@@ -622,7 +643,7 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
     return loadTile(builder, *valueView, sizes.keys, sizes.valueDim, rows);
   };
   if (op.getScheduleAttr().getCaptures() == Captures::Tiled)
-    step.tile.tileReads = TileReads::get(op.getScore(), op.getMask()).ops;
+    step.tile.tileReads = getTileReads(op, step.tile.at.key);
   step.loadCapture = [&](OpBuilder &builder, tensor::ExtractOp read) {
     return loadCapture(builder, read, step.tile);
   };

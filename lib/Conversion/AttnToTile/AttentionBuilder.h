@@ -74,6 +74,9 @@ private:
   mlir::FailureOr<mlir::Value> getPartial(attn::OnlineAttentionOp op);
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);
   mlir::LogicalResult convertOnline(attn::OnlineAttentionOp op);
+  /// Returns the captured tensors of which tiles come from column `key` on.
+  mlir::SmallVector<mlir::tensor::ExtractOp>
+  getTileReads(attn::OnlineAttentionOp op, mlir::OpFoldResult key);
   /// Reads a tile of queries into registers, once, and returns it as the left
   /// operand of products, and a factor of these for each row, or null: numbers
   /// that products are not of are multiplied to be in range.

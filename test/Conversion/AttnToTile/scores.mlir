@@ -1,4 +1,6 @@
-// RUN: fovea-opt %s --attn-online-softmax --attn-tile --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile --convert-attn-to-tile --canonicalize --cse --split-input-file \
+// RUN:   --remarks-filter=convert-attn-to-tile 2>%t | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 
 // The constant by which a score region multiplies at last is the unit of its
 // scores, which only the exponent and the log-sum-exp multiply by: 30, and
@@ -325,4 +327,66 @@ func.func @padding(%q: tensor<1x1x200x64xbf16>, %mask: tensor<208xi1>) -> tensor
   } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1, captures = tiled>}
     : tensor<1x1x200x64xbf16>, tensor<1x1x200x64xbf16>, tensor<1x1x200x64xbf16> -> tensor<1x1x200x64xbf16>
   return %o : tensor<1x1x200x64xbf16>
+}
+
+// -----
+
+// TMA copies tiles from multiples of 16 bytes on. The first present key of a tile
+// is rounded down to one: keys in front of it are masked, and values there zero.
+
+// REMARK-NOT: elements
+// CHECK-LABEL: func @starts
+// CHECK:       ^bb0({{.*}}, %[[BIAS:[^:]*]]: memref<2x128x256xf16,
+// CHECK:         %[[START:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK:         %[[DOWN:.*]] = arith.floordivsi %[[START]], %c16
+// CHECK:         %[[FIRST:.*]] = arith.muli %[[DOWN]], %c16
+// CHECK:         scf.for %[[J:[^ ]*]] =
+// CHECK:           %[[SKIPPED:.*]] = affine.max {{.*}}(%[[J]])[%[[FIRST]]]
+// CHECK:           %[[PLACE:.*]] = affine.apply {{.*}}(%[[J]])[%[[SKIPPED]]]
+// CHECK:           %[[ABSENT:.*]] = arith.subi %[[START]], %[[PLACE]]
+// CHECK:           tile.load %[[BIAS]][%{{.*}}, %{{.*}}, %[[PLACE]]] dims [1, 2] : {{.*}} -> !tile.shared<64x64xf16>
+// CHECK:           tile.load %{{.*}} rows(%[[ABSENT]], %
+func.func @starts(%q: tensor<2x1x128x64xf16>, %k: tensor<2x1x250x64xf16>, %bias: tensor<2x128x256xf16>, %n: tensor<2xi32>) -> tensor<2x1x128x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %bias[%b, %i, %j] : tensor<2x128x256xf16>
+    %y = arith.extf %x : f16 to f32
+    %z = arith.addf %s, %y : f32
+    attn.yield %z : f32
+  } mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %n[%b] : tensor<2xi32>
+    %start = arith.index_cast %x : i32 to index
+    %keep = arith.cmpi sge, %j, %start : index
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 1, captures = tiled>}
+    : tensor<2x1x128x64xf16>, tensor<2x1x250x64xf16>, tensor<2x1x250x64xf16> -> tensor<2x1x128x64xf16>
+  return %o : tensor<2x1x128x64xf16>
+}
+
+// -----
+
+// Where a table says what the first key is, values in front of it are not known to
+// be absent. So elements are read one by one.
+
+// REMARK: elements are read one by one, not as tiles: tiles of keys begin at places that are not known to be multiples of 16 bytes
+// CHECK-LABEL: func @tabled_starts
+// CHECK-NOT:     !tile.shared<64x64xf16>, memref
+// CHECK:         memref.load %{{.*}} : memref<128x256xf16,
+func.func @tabled_starts(%q: tensor<1x1x128x64xf16>, %k: tensor<1x1x250x64xf16>, %bias: tensor<128x256xf16>, %n: tensor<128xi32>) -> tensor<1x1x128x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %bias[%i, %j] : tensor<128x256xf16>
+    %y = arith.extf %x : f16 to f32
+    %z = arith.addf %s, %y : f32
+    attn.yield %z : f32
+  } mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %n[%i] : tensor<128xi32>
+    %start = arith.index_cast %x : i32 to index
+    %keep = arith.cmpi sge, %j, %start : index
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 1, captures = tiled>}
+    : tensor<1x1x128x64xf16>, tensor<1x1x250x64xf16>, tensor<1x1x250x64xf16> -> tensor<1x1x128x64xf16>
+  return %o : tensor<1x1x128x64xf16>
 }

@@ -25,7 +25,8 @@
 // CHECK-NOT:         scf.if
 // CHECK:             %[[E32:.*]] = tensor.extract %[[LISTS]]#0[%{{.*}}, %[[K]]]
 // CHECK:             %[[E:.*]] = arith.index_castui %[[E32]] : i32 to index
-// CHECK:             %[[I:.*]] = arith.shrui %[[E]], %c1
+// CHECK:             %[[UNITS:.*]] = arith.shrui %[[E]], %c1
+// CHECK:             %[[I:.*]] = arith.muli %[[UNITS]], %c
 // CHECK:             attn.online_backward {{.*}} at[%{{.*}}, %{{.*}}, %[[I]], %{{.*}}]
 func.func @documents(%q: tensor<2x4x512x64xbf16>, %k: tensor<2x2x512x64xbf16>, %l: tensor<2x4x512xf32>, %ids: tensor<512xi32>)
     -> tensor<2x4x512x64xbf16> {

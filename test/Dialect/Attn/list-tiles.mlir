@@ -28,7 +28,7 @@
 // CHECK:         %[[SLOT:.*]] = arith.select %[[TESTS]]#0, %[[RANK]], %[[LAST]]
 // CHECK:         %[[AFTER:.*]] = arith.addi %[[RANK]], %c1
 // CHECK:         %[[COUNT:.*]] = arith.select %[[TESTS]]#0, %[[AFTER]], %[[RANK]]
-// CHECK:         %[[SHIFTED:.*]] = arith.muli %[[N]], %c32
+// CHECK:         %[[SHIFTED:.*]] = arith.muli %[[N]], %c2
 // CHECK:         %[[BIT:.*]] = arith.select %[[TESTS]]#1, %c1, %c0
 // CHECK:         %[[ENTRY:.*]] = arith.addi %[[SHIFTED]], %[[BIT]]
 // CHECK:         %[[ENTRY32:.*]] = arith.index_castui %[[ENTRY]] : index to i32
@@ -46,7 +46,8 @@
 // CHECK-NOT:       scf.if
 // CHECK:           %[[E32:.*]] = tensor.extract %[[LISTS]]#0[%[[MB]], %[[MT]], %[[K]]]
 // CHECK:           %[[E:.*]] = arith.index_castui %[[E32]] : i32 to index
-// CHECK:           %[[J:.*]] = arith.shrui %[[E]], %c1
+// CHECK:           %[[UNITS:.*]] = arith.shrui %[[E]], %c1
+// CHECK:           %[[J:.*]] = arith.muli %[[UNITS]], %c16
 // CHECK:           %[[SET:.*]] = arith.andi %[[E]], %c1
 // CHECK:           tensor.extract_slice %arg0[%[[MB]], %[[MH]], %[[J]], 0]
 // CHECK:           %[[PARTIAL:.*]] = arith.cmpi ne, %[[SET]], %c1
@@ -77,7 +78,8 @@ func.func @documents(%q: tensor<2x4x?x16xf32>, %ids: tensor<2x?xi32>) -> tensor<
 // CHECK-NOT:       scf.if
 // CHECK:           %[[E32:.*]] = tensor.extract %[[LISTS]]#0[%{{.*}}, %[[K]]]
 // CHECK:           %[[E:.*]] = arith.index_castui %[[E32]] : i32 to index
-// CHECK:           %[[J:.*]] = arith.shrui %[[E]], %c1
+// CHECK:           %[[UNITS:.*]] = arith.shrui %[[E]], %c1
+// CHECK:           %[[J:.*]] = arith.muli %[[UNITS]], %c16
 // CHECK:           %[[SET:.*]] = arith.andi %[[E]], %c1
 // CHECK:           affine.min {{.*}}(%[[J]])
 // CHECK:           %[[PARTIAL:.*]] = arith.cmpi ne, %[[SET]], %c1

@@ -434,3 +434,62 @@ func.func @elementwise(%a: memref<?x128xbf16>, %o: memref<?x?xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+// TMA copies from multiples of 16 bytes on: 8 elements here. So may a loop's places
+// be, or the begin of a loop for some rows; others stay.
+
+!w = memref<?x?xbf16, strided<[?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
+
+// CHECK-LABEL: func @columns
+// CHECK-COUNT-3: = tile.ring
+// CHECK-NOT:     = tile.ring
+// CHECK:         scf.for %[[J:.*]] = %{{.*}} to
+// CHECK:           tile.load_async %{{.*}}[%{{.*}}, %[[J]]] dims
+// CHECK:           %[[EIGHT:.*]] = arith.addi %[[J]], %c8
+// CHECK:           tile.load_async %{{.*}}[%{{.*}}, %[[EIGHT]]] dims
+// CHECK:           %[[FOUR:.*]] = arith.addi %[[J]], %c4
+// CHECK:           tile.load %{{.*}}[%{{.*}}, %[[FOUR]]] dims
+// CHECK:         scf.for %[[K:.*]] = %{{.*}} to
+// CHECK:           tile.load %{{.*}}[%{{.*}}, %[[K]]] dims
+// CHECK:         scf.for %[[L:.*]] = %{{.*}} to
+// CHECK:           tile.load_async %{{.*}}[%{{.*}}, %[[L]]] dims
+func.func @columns(%a: memref<?x?xbf16>, %o: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  tile.launch grid(%n) warps 4 stages 1 ins(%a : memref<?x?xbf16>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%b: index, %A: !w, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    %first = arith.muli %b, %c8 : index
+    scf.for %j = %first to %n step %c64 {
+      %x = tile.load %A[%b, %j] dims [0, 1] : !w -> !t
+      %eight = arith.addi %j, %c8 : index
+      %y = tile.load %A[%b, %eight] dims [0, 1] : !w -> !t
+      %four = arith.addi %j, %c4 : index
+      %z = tile.load %A[%b, %four] dims [0, 1] : !w -> !t
+      %s = tile.mma %x, %y transpose_b : !t, !t -> !tile.fragment<64x64xf32>
+      %r = tile.mma %z, %y into %s : !t, !t, !tile.fragment<64x64xf32> -> !tile.fragment<64x64xf32>
+      tile.store %r, %O[%b, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    }
+    scf.for %k = %b to %n step %c64 {
+      %x = tile.load %A[%b, %k] dims [0, 1] : !w -> !t
+      %s = tile.mma %x, %x transpose_b : !t, !t -> !tile.fragment<64x64xf32>
+      tile.store %s, %O[%b, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    }
+    %begin = tile.of_rows %first rows 64 {
+    ^bb0(%low: index, %high: index):
+      %tiles = arith.divui %low, %c64 : index
+      %own = arith.muli %tiles, %c64 : index
+      tile.yield %own : index
+    } : index
+    scf.for %l = %begin to %n step %c64 {
+      %x = tile.load %A[%b, %l] dims [0, 1] : !w -> !t
+      %s = tile.mma %x, %x transpose_b : !t, !t -> !tile.fragment<64x64xf32>
+      tile.store %s, %O[%b, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    }
+  }
+  return
+}

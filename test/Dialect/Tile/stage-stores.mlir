@@ -58,7 +58,8 @@ func.func @some_rows(%o: !x, %n: index) {
 // -----
 
 // What stays: some rows of a memref of as many dimensions as a descriptor has, rows
-// that are not whole for TMA, a ring that is used later, a vector, also in a loop.
+// that are not whole for TMA, or begin at any column, a ring that is used later, a
+// vector, also in a loop.
 
 !x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 !w = memref<?x?x?x?x64xbf16, strided<[?, ?, ?, ?, 1], offset: ?>>
@@ -67,7 +68,7 @@ func.func @some_rows(%o: !x, %n: index) {
 
 // CHECK-LABEL: func @kept
 // CHECK-NOT:   tile.to_shared
-// CHECK-COUNT-5: tile.store %
+// CHECK-COUNT-6: tile.store %
 func.func @kept(%x: !x, %o: !x, %w: !w, %l: !r, %n: index) {
   tile.launch grid(%n, %n) warps 8 ins(%x : !x) outs(%o, %w, %l : !x, !w, !r) {
   ^bb0(%i: index, %j: index, %X: !x, %O: !x, %W: !w, %L: !r):
@@ -83,6 +84,7 @@ func.func @kept(%x: !x, %o: !x, %w: !w, %l: !r, %n: index) {
     %v = tile.fill %lse : !tile.fragment<128xf32>
     tile.store %f, %W[%c0, %c0, %j, %i, %c0] dims [3, 4] valid(%c9) : !tile.fragment<128x64xbf16>, !w
     tile.store %f, %O[%i, %c0, %j] dims [2, 1] : !tile.fragment<128x64xbf16>, !x
+    tile.store %f, %O[%i, %c0, %j] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
     tile.store %v, %L[%i] dims [0] : !tile.fragment<128xf32>, !r
     scf.for %k = %c0 to %n step %c1 {
       tile.store %v, %L[%k] dims [0] : !tile.fragment<128xf32>, !r

@@ -17,6 +17,7 @@
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
+#include "fovea/Support/Multiples.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -67,6 +68,13 @@ private:
     return IntegerType::get(loop.getContext(), flags.size() <= 2 ? 32 : 64);
   }
 
+  /// Returns what places are divided by in lists: by the step if they are
+  /// multiples of it, which readers of the tiles may need to know; else by 1.
+  int64_t getUnit() {
+    std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+    return step && Multiples(*step).contains(loop.getLowerBound()) ? *step : 1;
+  }
+
   scf::ForOp loop;
   scf::IfOp branch;
   scf::ForallOp forall;
@@ -77,8 +85,8 @@ private:
   /// The dimension of a tensor that the loop steps through.
   Value tensor;
   int64_t tensorDim = 0;
-  /// By item: places of the tiles, with the flags in the lowest bits, and, for
-  /// each tile, how many are accepted up to it.
+  /// By item: places of the tiles, in units, with the flags in the lowest bits,
+  /// and, for each tile, how many are accepted up to it.
   Value list, counts;
   /// The most tiles of an item.
   OpFoldResult room;
@@ -256,8 +264,11 @@ void TestedLoop::emitEntry(OpBuilder &builder, Location loc,
   OpFoldResult slot = math.select(accepted, rank, math.sub(room, fromEnd));
   OpFoldResult count = math.select(accepted, math.add(rank, math.constant(1)),
                                    OpFoldResult(rank));
+  OpFoldResult units = place;
+  if (int64_t unit = getUnit(); unit > 1)
+    units = math.add(math.floorDiv(lower, math.constant(unit)), number);
   OpFoldResult entry =
-      math.mul(place, math.constant(int64_t(1) << flags.size()));
+      math.mul(units, math.constant(int64_t(1) << flags.size()));
   for (auto [bit, flag] : llvm::enumerate(tests.getResults().drop_front()))
     entry = math.add(entry, math.select(flag, math.constant(int64_t(1) << bit),
                                         math.constant(0)));
@@ -349,6 +360,8 @@ void TestedLoop::rewrite(RewriterBase &rewriter) {
           place = arith::ShRUIOp::create(
               builder, loc, entry,
               math.materialize(math.constant(int64_t(flags.size()))));
+        if (int64_t unit = getUnit(); unit > 1)
+          place = math.materialize(math.mul(place, math.constant(unit)));
         mapping.map(loop.getInductionVar(), place);
         for (auto [bit, flag] : llvm::enumerate(flags)) {
           Value mask = math.materialize(math.constant(int64_t(1) << bit));

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
+#include "fovea/Support/Multiples.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -13,6 +14,7 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::tile;
 
 #define GET_TYPEDEF_CLASSES
@@ -219,4 +221,16 @@ bool fovea::tile::suitsTensorMap(MemRefType source, ArrayRef<int64_t> dims,
          tile.getShape().front() <= kLargestBox &&
          tile.getPanelColumns() <= kLargestBox &&
          (tile.getSwizzle() != 0 || isRow);
+}
+
+bool fovea::tile::suitsTensorMap(Value column, Type element) {
+  int64_t bytes = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+  // Where a loop begins for some rows is a multiple of its step behind where it
+  // begins for all.
+  auto getChoices = [](Operation *op) -> ValueRange {
+    if (isa<OfRowsOp>(op))
+      return op->getOperands();
+    return {};
+  };
+  return Multiples(kTensorMapAlignment / bytes, getChoices).contains(column);
 }

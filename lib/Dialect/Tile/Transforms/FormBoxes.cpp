@@ -9,6 +9,7 @@
 
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
 #include "fovea/Support/DebugLog.h"
+#include "fovea/Support/Multiples.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -24,6 +25,7 @@ namespace fovea::tile {
 } // namespace fovea::tile
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::tile;
 
 /// The values that an index has at the rows of a run.
@@ -39,7 +41,8 @@ namespace {
 class RunAnalysis {
 public:
   RunAnalysis(Region &region, int64_t length)
-      : region(region), length(length) {}
+      : region(region), length(length),
+        multiples(length, region) {}
 
   /// Returns the dimension along which the place of a row steps within runs,
   /// while all other indices stay the same; -1: there is none.
@@ -50,11 +53,6 @@ private:
   InRun classifyQuotient(Value dividend, const APInt &divisor);
   InRun classifyRemainder(Value dividend, const APInt &divisor);
   InRun classifyExpr(AffineExpr expr, AffineMap map, ValueRange operands);
-  /// Returns true if `value` at the first row of a run, or at all rows if it is
-  /// the same there, is known to be a multiple of the length.
-  bool isMultiple(Value value);
-  bool isMultiple(const APInt &value) { return value.srem(length) == 0; }
-  bool isMultiple(AffineExpr expr, AffineMap map, ValueRange operands);
   InRun add(InRun a, InRun b) {
     if (a == InRun::Same)
       return b;
@@ -63,6 +61,9 @@ private:
 
   Region &region;
   int64_t length;
+  /// Multiples of the length are values at the first row of a run, or at all
+  /// rows if they are the same there.
+  Multiples multiples;
   DenseMap<Value, InRun> known;
 };
 
@@ -80,78 +81,14 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Multiples
-//===----------------------------------------------------------------------===//
-
-/// Returns the operand that dimension or symbol `expr` of `map` stands for;
-/// null for other expressions.
-static Value getOperand(AffineExpr expr, AffineMap map, ValueRange operands) {
-  if (auto dim = dyn_cast<AffineDimExpr>(expr))
-    return operands[dim.getPosition()];
-  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
-    return operands[map.getNumDims() + symbol.getPosition()];
-  return {};
-}
-
-bool RunAnalysis::isMultiple(AffineExpr expr, AffineMap map,
-                             ValueRange operands) {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return constant.getValue() % length == 0;
-  if (Value operand = getOperand(expr, map, operands))
-    return isMultiple(operand);
-  auto binary = cast<AffineBinaryOpExpr>(expr);
-  bool left = isMultiple(binary.getLHS(), map, operands),
-       right = isMultiple(binary.getRHS(), map, operands);
-  switch (expr.getKind()) {
-  case AffineExprKind::Mul:
-    return left || right;
-  case AffineExprKind::Add:
-  case AffineExprKind::Mod:
-    return left && right;
-  default:
-    return false;
-  }
-}
-
-bool RunAnalysis::isMultiple(Value value) {
-  APInt constant;
-  if (matchPattern(value, m_ConstantInt(&constant)))
-    return isMultiple(constant);
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    if (argument.getOwner()->getParent() == &region)
-      return true;
-    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-    return loop && argument == loop.getInductionVar() &&
-           isMultiple(loop.getLowerBound()) && isMultiple(loop.getStep());
-  }
-  Operation *op = value.getDefiningOp();
-  auto areMultiples = [&](ValueRange values) {
-    return llvm::all_of(values, [&](Value each) { return isMultiple(each); });
-  };
-  if (isa<arith::MulIOp>(op))
-    return isMultiple(op->getOperand(0)) || isMultiple(op->getOperand(1));
-  if (auto select = dyn_cast<arith::SelectOp>(op))
-    return areMultiples({select.getTrueValue(), select.getFalseValue()});
-  if (isa<arith::AddIOp, arith::SubIOp, arith::RemUIOp, arith::RemSIOp,
-          arith::MinSIOp, arith::MaxSIOp, arith::MinUIOp, arith::MaxUIOp,
-          arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
-          arith::ExtUIOp>(op))
-    return areMultiples(op->getOperands());
-  if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
-    return isMultiple(apply.getAffineMap().getResult(0), apply.getAffineMap(),
-                      apply.getOperands());
-  return false;
-}
-
-//===----------------------------------------------------------------------===//
 // Runs
 //===----------------------------------------------------------------------===//
 
 /// A run that begins at a multiple of its length, which divides the divisor,
 /// does not cross a multiple of the divisor.
 InRun RunAnalysis::classifyQuotient(Value dividend, const APInt &divisor) {
-  bool isWithin = divisor.isStrictlyPositive() && isMultiple(divisor) &&
-                  isMultiple(dividend);
+  bool isWithin = divisor.isStrictlyPositive() && multiples.contains(divisor) &&
+                  multiples.contains(dividend);
   return classify(dividend) == InRun::Steps && isWithin ? InRun::Same
                                                         : InRun::Unknown;
 }
@@ -177,7 +114,7 @@ InRun RunAnalysis::classifyExpr(AffineExpr expr, AffineMap map,
   auto divisor = dyn_cast<AffineConstantExpr>(binary.getRHS());
   bool isWithin = divisor && divisor.getValue() > 0 &&
                   divisor.getValue() % length == 0 && left == InRun::Steps &&
-                  isMultiple(binary.getLHS(), map, operands);
+                  multiples.contains(binary.getLHS(), map, operands);
   if (!isWithin)
     return InRun::Unknown;
   if (expr.getKind() == AffineExprKind::FloorDiv)
@@ -210,7 +147,7 @@ InRun RunAnalysis::classify(Value value) {
     // A run that begins at a multiple of its length does not wrap either.
     if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::TruncIOp,
             arith::ExtSIOp, arith::ExtUIOp>(op))
-      return isMultiple(op->getOperand(0)) ? classify(op->getOperand(0))
+      return multiples.contains(op->getOperand(0)) ? classify(op->getOperand(0))
                                            : InRun::Unknown;
     if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
       return classifyExpr(apply.getAffineMap().getResult(0),

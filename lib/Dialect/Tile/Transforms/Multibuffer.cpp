@@ -133,9 +133,12 @@ static std::optional<Copied> getCopied(LoadOp load) {
     copied.tile = cast<SharedType>(load.getResult().getType());
   }
   // Threads can copy rows that lie apart.
-  bool suits = load.getRuns() ? copied.tile.getSwizzle() != 0
-                              : suitsTensorMap(load.getSource().getType(),
-                                               copied.dims, copied.tile);
+  bool suits = load.getRuns()
+                   ? copied.tile.getSwizzle() != 0
+                   : suitsTensorMap(load.getSource().getType(), copied.dims,
+                                    copied.tile) &&
+                         suitsTensorMap(load.getIndices().back(),
+                                        copied.tile.getElementType());
   if (!suits)
     return std::nullopt;
   return copied;

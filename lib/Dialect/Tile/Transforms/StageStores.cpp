@@ -101,9 +101,10 @@ static SharedType getStagedTile(StoreOp store,
       {value.getShape()[0], columns.value_or(value.getShape()[1])},
       value.getElementType(), /*swizzle=*/0);
   tile = tile.cloneWith(tile.getWidestSwizzle());
-  return suitsTensorMap(store.getTarget().getType(), store.getDims(), tile)
-             ? tile
-             : SharedType();
+  bool suits =
+      suitsTensorMap(store.getTarget().getType(), store.getDims(), tile) &&
+      suitsTensorMap(store.getIndices().back(), tile.getElementType());
+  return suits ? tile : SharedType();
 }
 
 SmallVector<SharedType> fovea::tile::getStagedTiles(StoreOp store) {

@@ -242,7 +242,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       one, or `tiled`, where tensors of numbers of 16 or 32 bits, booleans and
       integers of 8 bits whose last two dimensions query and key index,
       unchanged, such as a bias or a mask, are loaded as tiles like keys and
-      values. Other reads are gathered;
+      values. Other reads are gathered, and all where tables say which keys are
+      the first, so that tiles may begin at any;
     - `split = n`, 1 (the default) to 128, forward pass only and not with
       persistent blocks: the tiles of keys that the mask keeps of a tile of
       queries are divided into `n` parts, as even as possible, which are computed

@@ -408,8 +408,8 @@ def AttnListTiles : Pass<"attn-list-tiles"> {
     tiles that pass the test:
 
     - an `scf.forall` before the parallel loop makes the lists, one for each item
-      that the tests tell apart: places of tiles in the order of the loop, and
-      their number. Booleans of the test that an accepted tile uses, as whether
+      that the tests tell apart: places of tiles in the order of the loop, divided
+      by the tiles' size if they are multiples of it, and their number. Booleans of the test that an accepted tile uses, as whether
       the mask keeps all of it, are the lowest bits of its entry;
     - the loop counts through its list, and its body has no test. So the passes
       that follow let its copies and products run ahead as without a mask.

@@ -22,6 +22,12 @@ inline constexpr int64_t kLargestClippedRank = 4;
 /// The most elements of a box along each dimension.
 inline constexpr int64_t kLargestBox = 256;
 
+/// Returns true if a copy of such elements may begin at `column` of the last
+/// dimension of a descriptor, whatever its value: it is known to be a multiple
+/// of 16 bytes. At others an H100 stops with an illegal instruction, which the
+/// PTX ISA does not say.
+bool suitsTensorMap(mlir::Value column, mlir::Type element);
+
 /// Returns true if there is a tile, and TMA can copy such tiles along `dims` of
 /// `source`, given a suitable address and strides.
 bool suitsTensorMap(mlir::MemRefType source, llvm::ArrayRef<int64_t> dims,

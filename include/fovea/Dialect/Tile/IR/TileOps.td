@@ -559,9 +559,10 @@ def StoreAsyncOp : Tile_Op<"store_async", [AttrSizedOperandSegments,
   let summary = "Starts to copy a tile of shared memory to global memory";
   let description = [{
     Stores by TMA (`cp.async.bulk.tensor`, PTX ISA 9.7.9.27). The tile starts at
-    `indices`, as in `tile.load`; elements beyond the memref's sizes are not
-    written, and where `valid` is given, only the tile's first `valid` rows are, on a
-    memref of at most four dimensions. With `add`, elements of f16, bf16 or f32 are added to those in
+    `indices`, as in `tile.load`, at a multiple of 16 bytes of the last dimension;
+    elements beyond the memref's sizes are not written, and where `valid` is
+    given, only the tile's first `valid` rows are, on a memref of at most four
+    dimensions. With `add`, elements of f16, bf16 or f32 are added to those in
     memory, each as one atomic operation, in any order
     (`cp.reduce.async.bulk.tensor`). On a tensor map the indices refer to the
     map's tensor. Only `tile.wait_stores` tells when the tile has been read.

@@ -110,7 +110,8 @@ def LoadAsyncOp : Tile_Op<"load_async", [
   let summary = "Starts to copy a tile of global memory into an acquired slot";
   let description = [{
     Loads like `tile.load`. The slot of `%use` becomes full when the copy is
-    complete. On a tensor map the indices refer to the map's tensor.
+    complete. On a tensor map the indices refer to the map's tensor. The tile
+    begins at a multiple of 16 bytes of the last dimension.
 
     TMA does not support `rows`. Where `rows` leaves out some rows of a tile,
     the thread that started the copy waits for it, writes the zeros, and only

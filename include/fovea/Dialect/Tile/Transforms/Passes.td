@@ -218,7 +218,8 @@ def TileMultibuffer : Pass<"tile-multibuffer"> {
     branches yield; any other ring gets one stage. So does a load in a loop
     around loops with loads, or two if the memory that results take on their way
     out (`--tile-stage-stores`) leaves room for both. Loads stay unchanged if their
-    tile leaves the block or if no tensor map can describe them, unless a region
+    tile leaves the block, if no tensor map can describe them, or if their
+    columns are not known to begin at multiples of 16 bytes, unless a region
     gives the places of their rows: these may also be copied by threads.
 
     A tile in a loop that only `tile.from_shared` reads, such as a bias of
@@ -330,7 +331,8 @@ def TileStageStores : Pass<"tile-stage-stores"> {
   let description = [{
     A `tile.store` of rank 2 directly in a launch becomes a `tile.to_shared`
     into the memory of a ring whose uses are over, a `tile.store_async` and its
-    wait, if TMA can address the target: threads write four bytes at a time in
+    wait, if TMA can address the target, and the column is known to be a multiple
+    of 16 bytes: threads write four bytes at a time in
     different rows, TMA writes whole rows.
 
     A `tile.store add` of f32 is changed in the same way, anywhere in a launch,

@@ -212,6 +212,17 @@ getTilesOf(IndexMath &math, KeyPart part, OpFoldResult lower,
           getPlace(math.add(part.number, math.constant(1)))};
 }
 
+/// Columns of captured tensors of any type in 16 bytes.
+static constexpr int64_t kCaptureColumns = 16;
+
+static bool hasCaptureTiles(OnlineAttentionOp pass) {
+  ScheduleAttr schedule = pass.getScheduleAttr();
+  return schedule && schedule.getCaptures() == Captures::Tiled;
+}
+
+/// Backward passes read captured tensors element by element.
+static bool hasCaptureTiles(OnlineBackwardOp) { return false; }
+
 template <typename OpTy>
 static FailureOr<MaskedLoopInfo>
 tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
@@ -261,6 +272,10 @@ tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
       first = bounds.lower;
     else if (isAlongKeys && !fromFirst && (first = whole->presentKeys().first))
       first = math.sub(*first, origin);
+    // Tiles of captured tensors are copied from multiples of 16 bytes on. What
+    // tables say of absent keys readers of the tile do not know.
+    if (first && hasCaptureTiles(pass) && !isComplete && !tables.size())
+      first = getTileOf(math, *first, kCaptureColumns);
   }
 
   OpFoldResult begin = lower, end = upper;

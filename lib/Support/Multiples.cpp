@@ -1,0 +1,85 @@
+//===- Multiples.cpp - Integers that are multiples of a number ------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Support/Multiples.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace fovea;
+
+Value fovea::getOperand(AffineExpr expr, AffineMap map,
+                              ValueRange operands) {
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return operands[dim.getPosition()];
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return operands[map.getNumDims() + symbol.getPosition()];
+  return {};
+}
+
+bool Multiples::contains(AffineExpr expr, AffineMap map,
+                         ValueRange operands) const {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return constant.getValue() % number == 0;
+  if (Value operand = getOperand(expr, map, operands))
+    return contains(operand);
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  bool left = contains(binary.getLHS(), map, operands),
+       right = contains(binary.getRHS(), map, operands);
+  switch (expr.getKind()) {
+  case AffineExprKind::Mul:
+    return left || right;
+  case AffineExprKind::Add:
+  case AffineExprKind::Mod:
+    return left && right;
+  default:
+    return false;
+  }
+}
+
+bool Multiples::contains(Value value) const {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return contains(constant);
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (region && argument.getOwner()->getParent() == region)
+      return true;
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    return loop && argument == loop.getInductionVar() &&
+           contains(loop.getLowerBound()) &&
+           (contains(loop.getStep()) || loop.getStaticTripCount() == 1);
+  }
+  Operation *op = value.getDefiningOp();
+  auto containsAll = [&](ValueRange values) {
+    return llvm::all_of(values, [&](Value each) { return contains(each); });
+  };
+  if (isa<arith::MulIOp>(op))
+    return contains(op->getOperand(0)) || contains(op->getOperand(1));
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    return containsAll({select.getTrueValue(), select.getFalseValue()});
+  if (isa<arith::AddIOp, arith::SubIOp, arith::RemUIOp, arith::RemSIOp,
+          arith::MinSIOp, arith::MaxSIOp, arith::MinUIOp, arith::MaxUIOp,
+          arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
+          arith::ExtUIOp>(op))
+    return containsAll(op->getOperands());
+  auto containsResults = [&](AffineMap map) {
+    return llvm::all_of(map.getResults(), [&](AffineExpr expr) {
+      return contains(expr, map, op->getOperands());
+    });
+  };
+  if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
+    return containsResults(apply.getAffineMap());
+  if (auto min = dyn_cast<affine::AffineMinOp>(op))
+    return containsResults(min.getAffineMap());
+  if (auto max = dyn_cast<affine::AffineMaxOp>(op))
+    return containsResults(max.getAffineMap());
+  ValueRange choices = getChoices ? getChoices(op) : ValueRange();
+  return !choices.empty() && containsAll(choices);
+}
