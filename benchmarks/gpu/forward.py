@@ -51,7 +51,7 @@ TOKENS, HIDDEN = 16384, 2048
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 # The parts of a schedule by what they can be.
 PARTS = {"exact": "maximum", "stale": "maximum", "tiles": "blocks",
-         "persistent": "blocks", "shared": "blocks",
+         "persistent": "blocks", "shared": "blocks", "dealt": "blocks",
          "overlapped": "products", "alternating": "products",
          "ascending": "keys", "descending": "keys"}
 

@@ -134,6 +134,10 @@ static int64_t getResidentBlocks(const GpuFootprint &footprint,
                    target.getGpuArch().threadsPerCore / footprint.threads}));
 }
 
+/// The least part of the scores that a mask keeps that does not say where loops
+/// over keys begin, as well as where they end: half, but for what samples miss.
+static constexpr double kOneEdge = 0.49;
+
 /// Returns the queries that end a loop over keys together: those of a warp
 /// group in a persistent block, whose groups each have as much to do in the end
 /// (`tile-skip-rows`, `tile-swap-groups`), else those of a tile. A mask that
@@ -143,11 +147,10 @@ static int64_t countQueriesOfLoop(const AttentionShape &shape,
                                   ScheduleAttr schedule,
                                   const GpuFootprint &footprint) {
   constexpr int64_t kGroupQueries = 64;
-  constexpr double kOneEdge = 0.5;
   int64_t queries = schedule.getQueryTile();
   bool areApart =
       shape.visible >= kOneEdge && !shape.isTested &&
-      schedule.getBlocks() == Blocks::Persistent && footprint.usesWgmma &&
+      schedule.getBlocks() != Blocks::Tiles && footprint.usesWgmma &&
       queries * kGroupWarps == schedule.getWarps() * kGroupQueries &&
       schedule.getKeyTile() <= queries - kGroupQueries;
   return areApart ? kGroupQueries : queries;
@@ -548,10 +551,26 @@ static void limitToSequences(AttentionShape &shape, Region &mask) {
                     double(shape.keys);
 }
 
+/// Returns true if blocks should get tiles when they are free, since these
+/// differ in what they take: not by a window, which gives all as many keys
+/// (626 TFLOP/s to 609 dealt), and not where few tiles of each head are known
+/// (d = 128, 1k: 131 us to 134), or two for each block. Wider heads lose (d =
+/// 256, 16k: 1327 us to 1378; all on an H200).
+static bool areTilesUneven(const AttentionShape &shape, ScheduleAttr schedule,
+                           const RegionNeeds &needs,
+                           machine::TargetAttr target) {
+  constexpr int64_t kWidest = 256, kFewTiles = 8;
+  bool isKnown = shape.hasStaticRows &&
+                 (shape.queries <= kFewTiles * schedule.getQueryTile() ||
+                  countQueryTiles(shape, schedule) <= 2 * target.getCores());
+  return schedule.getOrder() == WorkOrder::LongestFirst && !isKnown &&
+         shape.headDim + shape.valueDim <= kWidest &&
+         (shape.visible >= kOneEdge || shape.isTested || needs.maskReads);
+}
+
 /// Returns the schedule with persistent blocks, if they may pay off; else null.
 /// Blocks of few warps share a multiprocessor, and so do not wait for their
-/// copies; tiles of sequences whose lengths a tensor has are dealt when blocks
-/// are free. Smaller tiles of keys, and the exact maximum of other scores, have
+/// copies. Smaller tiles of keys, and the exact maximum of other scores, have
 /// not been measured.
 static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
                                   const RegionNeeds &needs,
@@ -582,7 +601,9 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
                       mayHaveSequences(op.getMask());
   return schedule.with(
       {.queries = hasSequences ? QueryTiles::Sequences : QueryTiles::Aligned,
-       .blocks = Blocks::Persistent});
+       .blocks = hasSequences || areTilesUneven(shape, schedule, needs, target)
+                     ? Blocks::Dealt
+                     : Blocks::Persistent});
 }
 
 /// Returns the schedule with blocks that share the last tiles, if `persistent`

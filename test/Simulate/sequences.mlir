@@ -45,7 +45,7 @@ func.func @lengths(%q: tensor<1x2x601x64xbf16>, %k: tensor<1x2x601x64xbf16>, %v:
       %y = arith.cmpi slt, %j, %ei : index
       %keep = arith.andi %x, %y : i1
       attn.yield %keep : i1
-    } {schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 2, maximum = stale, queries = sequences, blocks = persistent>}
+    } {schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 2, maximum = stale, queries = sequences, blocks = dealt>}
     : tensor<1x2x601x64xbf16>, tensor<1x2x601x64xbf16>, tensor<1x2x601x64xbf16> -> tensor<1x2x601x64xbf16>
   return %o : tensor<1x2x601x64xbf16>
 }
@@ -63,7 +63,7 @@ func.func @windows(%q: tensor<1x1x453x64xbf16>, %k: tensor<1x1x453x64xbf16>, %v:
       %y = arith.cmpi slt, %j, %ei : index
       %keep = arith.andi %x, %y : i1
       attn.yield %keep : i1
-    } {schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 2, maximum = exact, queries = sequences, blocks = persistent>}
+    } {schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 2, maximum = exact, queries = sequences, blocks = dealt>}
     : tensor<1x1x453x64xbf16>, tensor<1x1x453x64xbf16>, tensor<1x1x453x64xbf16> -> tensor<1x1x453x64xbf16>
   return %o : tensor<1x1x453x64xbf16>
 }
@@ -81,7 +81,7 @@ func.func @own(%q: tensor<1x1x130x64xbf16>, %k: tensor<1x1x130x64xbf16>, %v: ten
       %y = arith.cmpi slt, %j, %ei : index
       %keep = arith.andi %x, %y : i1
       attn.yield %keep : i1
-    } {schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 2, maximum = stale, queries = sequences, blocks = persistent>}
+    } {schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 2, maximum = stale, queries = sequences, blocks = dealt>}
     : tensor<1x1x130x64xbf16>, tensor<1x1x130x64xbf16>, tensor<1x1x130x64xbf16> -> tensor<1x1x130x64xbf16>
   return %o : tensor<1x1x130x64xbf16>
 }
@@ -99,7 +99,7 @@ func.func @groups(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tens
       %y = arith.cmpi slt, %j, %ei : index
       %keep = arith.andi %x, %y : i1
       attn.yield %keep : i1
-    } {schedule = #attn.schedule<tile = 256x64, order = longest_first, warps = 16, stages = 2, maximum = stale, queries = sequences, blocks = persistent, products = alternating>}
+    } {schedule = #attn.schedule<tile = 256x64, order = longest_first, warps = 16, stages = 2, maximum = stale, queries = sequences, blocks = dealt, products = alternating>}
     : tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16> -> tensor<1x2x?x64xbf16>
   return %o : tensor<1x2x?x64xbf16>
 }
@@ -117,7 +117,7 @@ func.func @none(%q: tensor<1x1x50x64xbf16>, %k: tensor<1x1x50x64xbf16>, %v: tens
       %y = arith.cmpi slt, %j, %ei : index
       %keep = arith.andi %x, %y : i1
       attn.yield %keep : i1
-    } {schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 2, maximum = stale, queries = sequences, blocks = persistent>}
+    } {schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 2, maximum = stale, queries = sequences, blocks = dealt>}
     : tensor<1x1x50x64xbf16>, tensor<1x1x50x64xbf16>, tensor<1x1x50x64xbf16> -> tensor<1x1x50x64xbf16>, tensor<1x1x50xf32>
   return %o#0, %o#1 : tensor<1x1x50x64xbf16>, tensor<1x1x50xf32>
 }
@@ -133,7 +133,7 @@ func.func @any(%q: tensor<1x2x?x64xbf16>, %first: tensor<?xi32>, %end: tensor<?x
       %y = arith.cmpi slt, %j, %ei : index
       %keep = arith.andi %x, %y : i1
       attn.yield %keep : i1
-    } {schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 2, maximum = stale, queries = sequences, blocks = persistent>}
+    } {schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 2, maximum = stale, queries = sequences, blocks = dealt>}
     : tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16> -> tensor<1x2x?x64xbf16>
   return %o : tensor<1x2x?x64xbf16>
 }
@@ -152,7 +152,7 @@ func.func @small(%q: tensor<1x1x64x64xf16>, %k: tensor<1x1x64x64xf16>, %v: tenso
       %y = arith.cmpi slt, %j, %ei : index
       %keep = arith.andi %x, %y : i1
       attn.yield %keep : i1
-    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, maximum = exact, queries = sequences, blocks = persistent>}
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, maximum = exact, queries = sequences, blocks = dealt>}
     : tensor<1x1x64x64xf16>, tensor<1x1x64x64xf16>, tensor<1x1x64x64xf16> -> tensor<1x1x64x64xf16>
   return %o : tensor<1x1x64x64xf16>
 }

@@ -299,7 +299,7 @@ void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
     launch.setCluster(cluster);
   if (schedule.getBlocks() == Blocks::Shared)
     launch.setPersistent(ItemOrder::Shared);
-  else if (schedule.getQueries() == QueryTiles::Sequences)
+  else if (schedule.getBlocks() == Blocks::Dealt)
     launch.setPersistent(ItemOrder::Dealt);
   else if (schedule.getBlocks() == Blocks::Persistent)
     launch.setPersistent(schedule.getOrder() == WorkOrder::LongestFirst

@@ -124,7 +124,7 @@ func.func @packed(%q: tensor<1x4x?x16xf16>, %first: tensor<?xi32>, %end: tensor<
       %to = arith.cmpi slt, %j, %n : index
       %keep = arith.andi %from, %to : i1
       attn.yield %keep : i1
-    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = persistent>}
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = dealt>}
     : tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16> -> tensor<1x4x?x16xf16>
   return %o : tensor<1x4x?x16xf16>
 }

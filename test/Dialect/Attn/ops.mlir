@@ -91,8 +91,8 @@ func.func @fused(%q: tensor<2x16x?x64xf16>, %k: tensor<2x4x?x64xf16>, %v: tensor
   // CHECK: schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale>
   %s = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale>}
     : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>
-  // CHECK: schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = persistent>
-  %cut = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, blocks = persistent, queries = sequences>}
+  // CHECK: schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = dealt>
+  %cut = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, blocks = dealt, queries = sequences>}
     : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>
   // CHECK: schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale, keys = descending, blocks = persistent>
   %last = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, keys = descending, maximum = stale, blocks = persistent>}

@@ -154,7 +154,7 @@ func.func @cut(%q: tensor<1x4x?x16xf16>, %end: tensor<?xi32>) -> tensor<1x4x?x16
       %n = arith.index_cast %e : i32 to index
       %keep = arith.cmpi slt, %j, %n : index
       attn.yield %keep : i1
-    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = persistent>}
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = dealt>}
     : tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16> -> tensor<1x4x?x16xf16>
   return %o : tensor<1x4x?x16xf16>
 }

@@ -60,23 +60,28 @@
 
 // -----
 
-// expected-error@+1 {{queries must be aligned without persistent blocks that take the longest tiles first, but are of sequences}}
+// expected-error@+1 {{queries must be aligned where blocks are not dealt tiles, but are of sequences}}
 #schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, queries = sequences>
 
 // -----
 
-// expected-error@+1 {{queries must be aligned without persistent blocks that take the longest tiles first, but are of sequences}}
-#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, queries = sequences, blocks = persistent>
+// expected-error@+1 {{queries must be aligned where blocks are not dealt tiles, but are of sequences}}
+#schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = persistent>
 
 // -----
 
-// expected-error@+1 {{queries must be aligned in a schedule of gradients and on a host, but are of sequences}}
-#schedule = #attn.schedule<tile = 64x64, order = longest_first, queries = sequences, blocks = persistent>
+// expected-error@+1 {{order must be longest_first where blocks are dealt tiles, but is linear}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, queries = sequences, blocks = dealt>
 
 // -----
 
-// expected-error@+1 {{queries must be aligned in a schedule of gradients and on a host, but are of sequences}}
-#schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = persistent, gradients = <parallel = [batch, head, key]>>
+// expected-error@+1 {{blocks must be of tiles on a host, but are dealt}}
+#schedule = #attn.schedule<tile = 64x64, order = longest_first, queries = sequences, blocks = dealt>
+
+// -----
+
+// expected-error@+1 {{blocks must not be dealt in a schedule of gradients}}
+#schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, blocks = dealt, gradients = <parallel = [batch, head, key]>>
 
 // -----
 
@@ -90,7 +95,7 @@
 
 // -----
 
-// expected-error@+1 {{expected blocks to be one of: tiles, persistent, shared}}
+// expected-error@+1 {{expected blocks to be one of: tiles, persistent, shared, dealt}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale, blocks = few>
 
 // -----

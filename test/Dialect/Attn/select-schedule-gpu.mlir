@@ -16,9 +16,10 @@ func.func @d128(%q: tensor<2x16x?x128xbf16>) -> tensor<2x16x?x128xbf16> {
   return %o : tensor<2x16x?x128xbf16>
 }
 
-// Under a mask, too: a warp group passes by what its own rows do not need.
+// Under a mask, too: a warp group passes by what its own rows do not need. Tiles take
+// more or less time, so that blocks are dealt them.
 // SM90-LABEL: func @d128_masked
-// SM90: tile = 192x64, order = longest_first, warps = 12, stages = 4, maximum = stale, blocks = persistent>
+// SM90: tile = 192x64, order = longest_first, warps = 12, stages = 4, maximum = stale, blocks = dealt>
 func.func @d128_masked(%q: tensor<2x16x?x128xbf16>) -> tensor<2x16x?x128xbf16> {
   %o = attn.attention %q, %q, %q scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
@@ -28,9 +29,21 @@ func.func @d128_masked(%q: tensor<2x16x?x128xbf16>) -> tensor<2x16x?x128xbf16> {
   return %o : tensor<2x16x?x128xbf16>
 }
 
+// Wide heads are not dealt tiles.
+// SM90-LABEL: func @d256_masked
+// SM90: order = longest_first, {{.*}}, blocks = persistent>
+func.func @d256_masked(%q: tensor<2x8x?x256xbf16>) -> tensor<2x8x?x256xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.0625) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<2x8x?x256xbf16>, tensor<2x8x?x256xbf16>, tensor<2x8x?x256xbf16> -> tensor<2x8x?x256xbf16>
+  return %o : tensor<2x8x?x256xbf16>
+}
+
 // Two warp groups, where tiles are tested: of those in a list none is passed by.
 // SM90-LABEL: func @d128_documents
-// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent>
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = dealt>
 func.func @d128_documents(%q: tensor<2x16x?x128xbf16>, %ids: tensor<?xi64>) -> tensor<2x16x?x128xbf16> {
   %o = attn.attention %q, %q, %q scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
@@ -56,7 +69,7 @@ func.func @dropout(%q: tensor<2x16x?x128xbf16>, %seed: i64) -> tensor<2x16x?x128
 
 // The softmax takes longer than the products: four warp groups, which have no
 // registers for products beside softmax.
-// SM90: tile = 256x64, order = longest_first, warps = 16, stages = 4, maximum = stale, blocks = persistent, products = alternating>
+// SM90: tile = 256x64, order = longest_first, warps = 16, stages = 4, maximum = stale, blocks = dealt, products = alternating>
 // SM80-LABEL: func @d64_masked
 // SM80: order = longest_first, warps = {{4|8}}, stages = 2
 func.func @d64_masked(%q: tensor<2x16x?x64xf16>) -> tensor<2x16x?x64xf16> {
@@ -94,8 +107,8 @@ func.func @few(%q: tensor<1x4x4096x128xf16>, %r: tensor<16x32x1024x128xf16>, %le
 }
 
 // Warp groups end their loops by their own queries under a causal mask; the first
-// key of a window is one for all of a tile's groups.
-// SM90: tile = 192x64, order = longest_first, warps = 12, stages = 4, maximum = stale, blocks = persistent>
+// key of a window is one for all of a tile's groups, and all tiles have as many keys.
+// SM90: tile = 192x64, order = longest_first, warps = 12, stages = 4, maximum = stale, blocks = dealt>
 // SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent>
 func.func @edges(%r: tensor<8x16x2048x128xf16>, %s: tensor<4x16x4096x128xf16>) -> (tensor<8x16x2048x128xf16>, tensor<4x16x4096x128xf16>) {
   %c = attn.attention %r, %r, %r scale(0.125) mask {
@@ -118,7 +131,7 @@ func.func @edges(%r: tensor<8x16x2048x128xf16>, %s: tensor<4x16x4096x128xf16>) -
 // Where a mask reads tensors at positions, queries are expected to see the keys of
 // one of many sequences, also of long operands; not where a tensor has what it keeps.
 // SM90-LABEL: func @long_documents
-// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent>
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = dealt>
 // SM90: tile = 192x64, {{.*}}warps = 12
 func.func @long_documents(%r: tensor<2x16x8192x128xf16>, %ids: tensor<8192xi32>) -> (tensor<2x16x8192x128xf16>, tensor<2x16x8192x128xf16>) {
   %d = attn.attention %r, %r, %r scale(0.125) mask {
@@ -138,7 +151,7 @@ func.func @long_documents(%r: tensor<2x16x8192x128xf16>, %ids: tensor<8192xi32>)
 
 // A mask that reads tensors at the query alone may be that of packed sequences.
 // SM90-LABEL: func @packed
-// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, queries = sequences, blocks = persistent>
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, queries = sequences, blocks = dealt>
 func.func @packed(%r: tensor<1x16x?x128xf16>, %end: tensor<?xi32>) -> tensor<1x16x?x128xf16> {
   %d = attn.attention %r, %r, %r scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
@@ -151,7 +164,7 @@ func.func @packed(%r: tensor<1x16x?x128xf16>, %end: tensor<?xi32>) -> tensor<1x1
 }
 
 // A mask that reads tensors is applied to few tiles, and needs no registers beside
-// the other tiles' products.
+// the other tiles' products. Few tiles of a known number are not dealt.
 // SM90-LABEL: func @documents
 // SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent>
 func.func @documents(%r: tensor<16x32x1024x128xf16>, %ids: tensor<1024xi32>) -> tensor<16x32x1024x128xf16> {
@@ -228,7 +241,7 @@ func.func @slopes(%r: tensor<16x32x1024x128xf16>, %t: tensor<32xf32>) -> tensor<
 
 // Three groups of warps gain less than two where keys are visited from the last.
 // SM90-LABEL: func @long_slopes
-// SM90: schedule = #attn.schedule<tile = 128x128, {{.*}}, maximum = stale, keys = descending, blocks = persistent>}
+// SM90: schedule = #attn.schedule<tile = 128x128, {{.*}}, maximum = stale, keys = descending, blocks = dealt>}
 func.func @long_slopes(%r: tensor<4x16x4096x128xbf16>, %t: tensor<16xf32>) -> tensor<4x16x4096x128xbf16> {
   %a = attn.attention %r, %r, %r scale(0.125) score {
   ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
@@ -632,7 +645,7 @@ func.func @wide_bias(%q: tensor<2x16x4096x128xbf16>, %bias: tensor<16x4096x4096x
 
 // Booleans that a mask reads come as tiles, too, which take little memory.
 // SM90-LABEL: func @bool_mask(
-// SM90: tile = 128x128, {{.*}}maximum = stale, blocks = persistent, captures = tiled>
+// SM90: tile = 128x128, {{.*}}maximum = stale, blocks = dealt, captures = tiled>
 // SM80-LABEL: func @bool_mask(
 // SM80-NOT: tiled
 func.func @bool_mask(%q: tensor<2x16x4096x128xbf16>, %mask: tensor<2x1x4096x4096xi1>) -> tensor<2x16x4096x128xbf16> {

@@ -52,7 +52,7 @@ func.func @sequences(%q: tensor<1x4x?x16xf16>, %first: tensor<?xi32>, %end: tens
       %to = arith.cmpi slt, %j, %n : index
       %keep = arith.andi %from, %to : i1
       attn.yield %keep : i1
-    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = persistent>}
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = dealt>}
     : tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16> -> tensor<1x4x?x16xf16>
   return %o : tensor<1x4x?x16xf16>
 }
@@ -73,7 +73,7 @@ func.func @batches(%q: tensor<2x4x?x16xf16>, %end: tensor<2x?xi32>) -> tensor<2x
       %n = arith.index_cast %e : i32 to index
       %keep = arith.cmpi slt, %j, %n : index
       attn.yield %keep : i1
-    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = persistent>}
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = dealt>}
     : tensor<2x4x?x16xf16>, tensor<2x4x?x16xf16>, tensor<2x4x?x16xf16> -> tensor<2x4x?x16xf16>
   return %o : tensor<2x4x?x16xf16>
 }
@@ -91,7 +91,7 @@ func.func @documents(%q: tensor<1x4x256x16xf16>, %ids: tensor<256xi32>) -> tenso
       %r = tensor.extract %ids[%j] : tensor<256xi32>
       %keep = arith.cmpi eq, %p, %r : i32
       attn.yield %keep : i1
-    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = persistent>}
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = dealt>}
     : tensor<1x4x256x16xf16>, tensor<1x4x256x16xf16>, tensor<1x4x256x16xf16> -> tensor<1x4x256x16xf16>
   return %o : tensor<1x4x256x16xf16>
 }
@@ -106,7 +106,7 @@ func.func @causal(%q: tensor<1x4x256x16xf16>) -> tensor<1x4x256x16xf16> {
     ^bb0(%b: index, %h: index, %i: index, %j: index):
       %keep = arith.cmpi sge, %i, %j : index
       attn.yield %keep : i1
-    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = persistent>}
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, queries = sequences, blocks = dealt>}
     : tensor<1x4x256x16xf16>, tensor<1x4x256x16xf16>, tensor<1x4x256x16xf16> -> tensor<1x4x256x16xf16>
   return %o : tensor<1x4x256x16xf16>
 }

@@ -5,7 +5,8 @@
 !tile = !tile.shared<16x32xf32>
 !ring = !tile.ring<2 x !tile>
 
-// A role takes numbers and publishes them; others read the next one where they need it, or
+// A role takes numbers and publishes them, but the first two, which each block knows, and
+// none where there are no more; others read the next one where they need it, or
 // behind all else if they fill slots, and end at a number behind the last program.
 
 // CHECK-LABEL: func @dealt
@@ -37,12 +38,24 @@
 // CHECK:       tile.role "deal" warps 1 single {
 // CHECK:         %[[S0:.*]] = tile.acquire %[[NUMBERS]][%c0
 // CHECK-NEXT:    tile.publish %[[B]] into %[[S0]] signals %[[NUMBERS]][%c0
+// CHECK:         %[[TWO:.*]] = arith.muli %[[BLOCKS:.*]], %c2
+// CHECK:         %[[LAST:.*]] = arith.subi %[[TWO]], %c1
+// CHECK:         %[[SECOND:.*]] = arith.subi %[[LAST]], %[[B]]
+// CHECK:         %[[ARE:.*]] = arith.cmpi slt, %[[TWO]], %[[ITEMS]]
 // CHECK:         scf.while (%[[U:.*]] = %c1{{.*}}, %[[MORE:.*]] = %{{.*}})
 // CHECK:           scf.condition(%[[MORE]]) %[[U]]
 // CHECK:         ^bb0(%[[U:.*]]: index):
+// CHECK:           %[[IS:.*]] = arith.cmpi eq, %[[U]], %c1
+// CHECK:           %[[TAKES:.*]] = arith.select %[[IS]], %false, %[[ARE]]
 // CHECK-NEXT:      %[[S:.*]] = tile.acquire %[[NUMBERS]][%[[U]]]
-// CHECK-NEXT:      %[[TAKEN:.*]] = tile.claim %[[P]]
-// CHECK-NEXT:      %[[NUMBER:.*]] = arith.addi %[[TAKEN]], %{{.*}}
+// CHECK-NEXT:      %[[NUMBER:.*]] = scf.if %[[TAKES]]
+// CHECK-NEXT:        %[[TAKEN:.*]] = tile.claim %[[P]]
+// CHECK-NEXT:        %[[OTHER:.*]] = arith.addi %[[TAKEN]], %[[TWO]]
+// CHECK-NEXT:        scf.yield %[[OTHER]]
+// CHECK-NEXT:      } else {
+// CHECK-NEXT:        %[[KNOWN:.*]] = arith.select %[[IS]], %[[SECOND]], %[[TWO]]
+// CHECK-NEXT:        scf.yield %[[KNOWN]]
+// CHECK-NEXT:      }
 // CHECK-NEXT:      tile.publish %[[NUMBER]] into %[[S]] signals %[[NUMBERS]][%[[U]]]
 // CHECK-NEXT:      arith.cmpi slt, %[[NUMBER]], %[[ITEMS]]
 // CHECK:       tile.role "compute" warps 1 {

@@ -120,8 +120,8 @@ func.func @linear(%o: !x, %n: index, %m: index) {
 // CHECK:           %[[TURNROW:.*]] = arith.index_castui %{{.*}} : i32 to index
 // CHECK:           %[[NEXT:.*]] = arith.addi %[[TURN]], %c1
 // CHECK:           %[[NEXTROW:.*]] = arith.index_castui %{{.*}} : i32 to index
-// CHECK:           %[[FIRSTROW:.*]] = arith.select %[[TAKES]], %[[TURNROW]], %[[GROUPROW]]
 // CHECK:           %[[OFTURN:.*]] = arith.subi %[[NEXTROW]], %[[TURNROW]]
+// CHECK:           %[[FIRSTROW:.*]] = arith.select %[[TAKES]], %[[TURNROW]], %[[GROUPROW]]
 // CHECK:           %[[ROWSHERE:.*]] = arith.select %[[TAKES]], %[[OFTURN]], %[[MEMBERS]]
 // CHECK:           %[[BEFORE:.*]] = arith.muli %[[FIRSTROW]], %[[N]]
 // CHECK:           %[[INGROUP:.*]] = arith.subi %[[ITEM]], %[[BEFORE]]
@@ -274,15 +274,18 @@ func.func @cluster(%o: !x, %n: index) {
 
 // -----
 
-// Blocks are dealt programs: of groups of 33 rows, a fourth of the multiprocessors, those
-// that come first in their rows. An element of a tensor decides how many programs a row
-// has, which blocks read; the host knows a bound.
+// Blocks are dealt programs, of groups of rows those that come first in their rows. An
+// element of a tensor decides how many programs a row has, which blocks read; the host
+// knows a bound, and there are as many groups as have up to 33 rows, a fourth of the
+// multiprocessors.
 
 // CHECK-LABEL: func @dealt
 // CHECK-SAME:    tensor<?x?x64xbf16>, %[[COUNT:.*]]: tensor<?xi32>, %[[N:.*]]: index, %[[M:.*]]: index)
 // CHECK:       %[[COUNTER:.*]] = linalg.fill ins(%c0_i32{{.*}} : i32) outs(%{{.*}} : tensor<1xi32>)
 // CHECK:       %[[ALL:.*]] = arith.muli %[[N]], %[[M]]
 // CHECK:       %[[BLOCKS:.*]] = arith.minui %[[ALL]], %c132
+// CHECK:       %[[ENOUGH:.*]] = arith.ceildivui %[[M]], %c33
+// CHECK:       %[[GROUPS:.*]] = arith.maxui %[[ENOUGH]], %c1
 // CHECK:       tile.launch grid(%[[BLOCKS]]) warps 8 ins(%[[COUNT]] : tensor<?xi32>) outs(%{{.*}}, %[[COUNTER]] : tensor<?x?x64xbf16>, tensor<1xi32>)
 // CHECK:       ^bb0(%{{.*}}: index, %[[C:.*]]: memref<?xi32, {{.*}}>, %{{.*}}: memref<?x?x64xbf16, {{.*}}>, %[[P:.*]]: memref<1xi32, {{.*}}>):
 // CHECK:         %[[READ:.*]] = memref.load %[[C]][%c0]
@@ -292,12 +295,22 @@ func.func @cluster(%o: !x, %n: index) {
 // CHECK:         %[[ROUNDS:.*]] = tile.dealt_count %[[P]] of %[[ITEMS]]
 // CHECK:         scf.for %[[R:.*]] = %{{.*}} to %[[ROUNDS]] step
 // CHECK:           %[[ITEM:.*]] = tile.dealt %[[P]][%[[R]]] of %[[ITEMS]]
-// CHECK:           arith.muli %[[LENGTH]], %c33
+// CHECK:           %[[BEHIND:.*]] = arith.muli %{{.*}}, %[[GROUPS]]
+// CHECK:           arith.subi %[[BEHIND]], %c1
 // CHECK:           arith.divui
-// CHECK:           %[[FIRST:.*]] = arith.muli %{{.*}}, %c33
-// CHECK:           %[[LEFT:.*]] = arith.subi %[[M]], %[[FIRST]]
-// CHECK:           arith.minui %[[LEFT]], %c33
-// CHECK:           tile.store
+// CHECK:           arith.muli %{{.*}}, %[[M]]
+// CHECK:           arith.divui
+// CHECK:           %[[FIRST:.*]] = arith.index_castui
+// CHECK:           arith.muli %{{.*}}, %[[M]]
+// CHECK:           arith.divui
+// CHECK:           %[[NEXT:.*]] = arith.index_castui
+// CHECK:           arith.subi %[[NEXT]], %[[FIRST]]
+// CHECK:           %[[FRONT:.*]] = arith.muli %[[FIRST]], %[[LENGTH]]
+// CHECK:           %[[PLACE:.*]] = arith.subi %[[ITEM]], %[[FRONT]]
+// CHECK:           arith.index_castui %[[PLACE]]
+// CHECK:           arith.divui
+// CHECK:           %[[ROW:.*]] = arith.addi %[[FIRST]]
+// CHECK:           tile.store %{{.*}}, %{{.*}}[%[[ROW]],
 func.func @dealt(%o: tensor<?x?x64xbf16>, %count: tensor<?xi32>, %n: index, %m: index) -> tensor<?x?x64xbf16> {
   %c0 = arith.constant 0 : index
   %read = tensor.extract %count[%c0] : tensor<?xi32>
@@ -305,6 +318,58 @@ func.func @dealt(%o: tensor<?x?x64xbf16>, %count: tensor<?xi32>, %n: index, %m: 
   %length = arith.minsi %cast, %n : index
   %r = tile.launch grid(%length, %m) persistent dealt warps 8 outs(%o : tensor<?x?x64xbf16>) {
   ^bb0(%i: index, %j: index, %O: memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>):
+    %z = arith.constant 0 : index
+    %zero = arith.constant 0.0 : bf16
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    tile.store %f, %O[%j, %i, %z] dims [1, 2] : !tile.fragment<128x64xbf16>, memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+  } -> tensor<?x?x64xbf16>
+  return %r : tensor<?x?x64xbf16>
+}
+
+// -----
+
+// Where sizes decide how many programs a row has, there are as many groups as let half of
+// the L2 cache hold what each reads, of rows that a sixth of the blocks may share; and the
+// last programs of all rows, three rounds of blocks, but up to a third, come in the end.
+// Blocks with two programs at most take no numbers: then there is no counter.
+
+// CHECK-LABEL: func @groups
+// CHECK-SAME:    %[[N:[^ ]*]]: index, %[[M:[^ ]*]]: index)
+// CHECK:       %[[ALL:.*]] = arith.muli %[[N]], %[[M]]
+// CHECK:       %[[BLOCKS:.*]] = arith.minui %[[ALL]], %c132
+// CHECK:       %[[TWO:.*]] = arith.muli %[[BLOCKS]], %c2
+// CHECK:       %[[MORE:.*]] = arith.cmpi ugt, %[[ALL]], %[[TWO]]
+// CHECK:       %[[ONE:.*]] = arith.select %[[MORE]], %c1, %c0
+// CHECK:       %[[MEMORY:.*]] = bufferization.alloc_tensor(%[[ONE]]) : tensor<?xi32>
+// CHECK:       %[[COUNTER:.*]] = linalg.fill ins(%c0_i32 : i32) outs(%[[MEMORY]] : tensor<?xi32>)
+// CHECK:       %[[ROW:.*]] = arith.divui
+// CHECK:       %[[BYTES:.*]] = arith.muli %[[M]], %[[ROW]]
+// CHECK:       %[[CACHES:.*]] = arith.ceildivui %[[BYTES]], %c26214400
+// CHECK:       %[[SHARING:.*]] = arith.muli %[[M]], %c24
+// CHECK:       %[[MOST:.*]] = arith.divui %[[SHARING]], %c132
+// CHECK:       %[[SOME:.*]] = arith.minui %[[CACHES]], %[[MOST]]
+// CHECK:       %[[ROUNDS:.*]] = arith.ceildivui %c396{{.*}}, %{{.*}}
+// CHECK:       %[[THIRD:.*]] = arith.divui %[[N]], %c3
+// CHECK:       %[[END:.*]] = arith.minui %[[ROUNDS]], %[[THIRD]]
+// CHECK:       %[[GROUPS:.*]] = arith.maxui %[[SOME]], %c1
+// CHECK:       tile.launch grid(%[[BLOCKS]]) {{.*}} outs(%{{.*}}, %[[COUNTER]]
+// CHECK:         tile.dealt_count
+// CHECK:           %[[ITEM:.*]] = tile.dealt
+// CHECK:           %[[FRONT:.*]] = arith.subi %[[N]], %[[END]]
+// CHECK:           %[[PROGRAMS:.*]] = arith.muli %[[FRONT]], %[[M]]
+// CHECK:           %[[ISEND:.*]] = arith.cmpi uge, %[[ITEM]], %[[PROGRAMS]]
+// CHECK:           %[[BEFORE:.*]] = arith.select %[[ISEND]], %[[PROGRAMS]], %c0
+// CHECK:           arith.subi %[[ITEM]], %[[BEFORE]]
+// CHECK:           %[[FIRSTX:.*]] = arith.select %[[ISEND]], %[[FRONT]], %c0
+// CHECK:           arith.select %[[ISEND]], %[[END]], %[[FRONT]]
+// CHECK:           %[[HERE:.*]] = arith.select %[[ISEND]], %c1{{.*}}, %[[GROUPS]]
+// CHECK:           arith.muli %{{.*}}, %[[HERE]]
+// CHECK:           %[[X:.*]] = arith.addi %[[FIRSTX]], %{{.*}}
+// CHECK:           %[[MEMBER:.*]] = arith.addi
+// CHECK:           tile.store %{{.*}}, %{{.*}}[%[[MEMBER]], %[[X]],
+func.func @groups(%q: tensor<?x8192x64xbf16>, %o: tensor<?x?x64xbf16>, %n: index, %m: index) -> tensor<?x?x64xbf16> {
+  %r = tile.launch grid(%n, %m) persistent dealt warps 8 ins(%q : tensor<?x8192x64xbf16>) outs(%o : tensor<?x?x64xbf16>) {
+  ^bb0(%i: index, %j: index, %Q: memref<?x8192x64xbf16, strided<[?, ?, 1], offset: ?>>, %O: memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>):
     %z = arith.constant 0 : index
     %zero = arith.constant 0.0 : bf16
     %f = tile.fill %zero : !tile.fragment<128x64xbf16>

@@ -139,8 +139,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
         if (name == "queries")
           return parseChoice(parser, name, {"aligned", "sequences"}, queries);
         if (name == "blocks")
-          return parseChoice(parser, name, {"tiles", "persistent", "shared"},
-                             blocks);
+          return parseChoice(
+              parser, name, {"tiles", "persistent", "shared", "dealt"}, blocks);
         if (name == "products")
           return parseChoice(parser, name, {"overlapped", "alternating"},
                              products);
@@ -278,21 +278,21 @@ LogicalResult ScheduleAttr::verify(
            << "order must be linear where blocks share tiles, which "
               "take the same time, but is "
            << stringifyEnum(order);
-  if (blocks == Blocks::Shared && gradients)
-    return emitError()
-           << "blocks must not be shared in a schedule of gradients";
+  if (blocks == Blocks::Dealt && warps == 0)
+    return emitError() << "blocks must be of tiles on a host, but are dealt";
+  if (blocks == Blocks::Dealt && order != WorkOrder::LongestFirst)
+    return emitError() << "order must be longest_first where blocks are dealt "
+                          "tiles, but is "
+                       << stringifyEnum(order);
+  if ((blocks == Blocks::Shared || blocks == Blocks::Dealt) && gradients)
+    return emitError() << "blocks must not be " << stringifyEnum(blocks)
+                       << " in a schedule of gradients";
   if (split > 1 && gradients)
     return emitError() << "split must be 1 in a schedule of gradients, but is "
                        << split;
-  if (queries == QueryTiles::Sequences &&
-      (blocks != Blocks::Persistent || order != WorkOrder::LongestFirst))
-    return emitError() << "queries must be aligned without persistent blocks "
-                          "that take the longest tiles first, but are of "
-                          "sequences";
-  if (queries == QueryTiles::Sequences && (gradients || warps == 0))
-    return emitError()
-           << "queries must be aligned in a schedule of gradients and on a "
-              "host, but are of sequences";
+  if (queries == QueryTiles::Sequences && blocks != Blocks::Dealt)
+    return emitError() << "queries must be aligned where blocks are not dealt "
+                          "tiles, but are of sequences";
   if (captures == Captures::Tiled && (gradients || warps == 0))
     return emitError()
            << "captures must be gathered in a schedule of gradients "

@@ -40,8 +40,8 @@ namespace {
 /// a loop over tiles of keys.
 class OrderedLoop {
 public:
-  OrderedLoop(scf::ForallOp items, scf::ForOp keys, bool isDealt)
-      : items(items), keys(keys), isDealt(isDealt), slice(items) {}
+  OrderedLoop(scf::ForallOp items, scf::ForOp keys, ScheduleAttr schedule)
+      : items(items), keys(keys), schedule(schedule), slice(items) {}
 
   /// Returns the reason for which the tiles stay in order, or nullopt.
   std::optional<StringRef> analyze();
@@ -64,8 +64,7 @@ private:
 
   scf::ForallOp items;
   scf::ForOp keys;
-  /// True if blocks get tiles when they are free.
-  bool isDealt;
+  ScheduleAttr schedule;
   /// What the bounds of the loop over keys, and `sizes`, are computed by.
   ItemSlice slice;
   /// The sizes of results that tensors decide: a tile is used if none is zero.
@@ -224,7 +223,7 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
                                  mapping.lookupOrDefault(keys.getLowerBound())),
                  step = mapping.lookupOrDefault(keys.getStep());
     span = math.max(span, math.constant(0));
-    if (!isDealt)
+    if (schedule.getBlocks() != Blocks::Dealt)
       return std::pair(SmallVector{countPairs(math, span, step)}, tile);
     OpFoldResult length = countDoublings(math, span, step);
     if (sizes.empty())
@@ -244,6 +243,7 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
   // ones the tiles in front or, where these were not reversed, those behind,
   // which have more keys. Each place has the number of those that are used.
   bool counts = !sizes.empty();
+  bool isReversed = schedule.getQueries() != QueryTiles::Sequences;
   auto emitPlace = [&](IndexMath &math, ValueRange item) {
     OpBuilder &builder = math.getBuilder();
     Value own = read(math, lengths, item), tile = item[tileAt],
@@ -261,8 +261,8 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
           SmallVector<OpFoldResult> terms = {inner.logicalOr(
               inner.less(own, length),
               inner.logicalAnd(inner.equal(own, length),
-                               isDealt ? inner.less(tile, other)
-                                       : inner.less(other, tile)))};
+                               isReversed ? inner.less(other, tile)
+                                          : inner.less(tile, other)))};
           if (counts)
             terms.push_back(inner.less(inner.constant(0), length));
           SmallVector<Value> next;
@@ -317,10 +317,9 @@ struct OrderTiles : fovea::attn::impl::AttnOrderTilesBase<OrderTiles> {
         keys->walk(
             [&](OnlineAttentionOp pass) { schedule = pass.getScheduleAttr(); });
         if (!schedule || schedule.getOrder() != WorkOrder::LongestFirst ||
-            schedule.getBlocks() != Blocks::Persistent)
+            schedule.getBlocks() == Blocks::Tiles)
           continue;
-        loops.emplace_back(items, keys,
-                           schedule.getQueries() == QueryTiles::Sequences);
+        loops.emplace_back(items, keys, schedule);
         break;
       }
     });

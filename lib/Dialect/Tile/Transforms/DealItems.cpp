@@ -221,7 +221,8 @@ void DealtLaunch::createDealer() {
       builder, loc, builder.getStringAttr("deal"), builder.getI64IntegerAttr(1),
       neighbour.getRegistersAttr(), builder.getUnitAttr());
   builder.setInsertionPointToStart(&role.getBody().emplaceBlock());
-  // The first program is that of the block's own number.
+  // The first program is that of the block's own number. The second one is
+  // known as well, for all blocks would ask for it at once.
   Value first = launch.getBlockIds().front(), blocks = launch.getGrid().front();
   SharedType slot = cast<RingType>(ring.getType()).getTile();
   auto publish = [&](OpBuilder &nested, Location loc, Value use, Value tile,
@@ -229,27 +230,49 @@ void DealtLaunch::createDealer() {
     PublishOp::create(nested, loc, number, tile, ring, use);
     return isProgram(nested, loc, number);
   };
-  Value zero = getIndex(builder, loc, 0), one = getIndex(builder, loc, 1);
+  Indices index(builder, loc);
+  Value zero = index.constant(0), one = index.constant(1);
   Value tile = AcquireOp::create(builder, loc, slot, ring, zero);
   Value isFirst = publish(builder, loc, zero, tile, first);
-  // A number is taken when there is a slot for it, which is when others need
-  // it.
+  Value inTwoRounds = index.create<arith::MulIOp>(blocks, index.constant(2));
+  Value second = index.create<arith::SubIOp>(
+      index.create<arith::SubIOp>(inTwoRounds, one), first);
+  Value areMore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
+                                        inTwoRounds, count.getItems());
+  // Another number is taken when there is a slot for it, which is when others
+  // need it.
   auto check = [&](OpBuilder &nested, Location loc, ValueRange carried) {
     scf::ConditionOp::create(nested, loc, carried[1], carried[0]);
   };
-  auto claim = [&](OpBuilder &nested, Location loc, ValueRange carried) {
+  auto deal = [&](OpBuilder &nested, Location loc, ValueRange carried) {
     Indices index(nested, loc);
     Value use = carried[0];
+    Value isSecond =
+        arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, use, one);
+    Value isTaken = arith::SelectOp::create(
+        nested, loc, isSecond, arith::ConstantIntOp::create(nested, loc, 0, 1),
+        areMore);
     Value tile = AcquireOp::create(nested, loc, slot, ring, use);
-    Value taken =
-        ClaimOp::create(nested, loc, nested.getIndexType(), count.getCounter());
-    Value isMore = publish(nested, loc, use, tile,
-                           index.create<arith::AddIOp>(taken, blocks));
-    Value next = index.create<arith::AddIOp>(use, index.constant(1));
+    auto number = scf::IfOp::create(
+        nested, loc, isTaken,
+        [&](OpBuilder &inner, Location loc) {
+          Value taken = ClaimOp::create(inner, loc, inner.getIndexType(),
+                                        count.getCounter());
+          Indices index(inner, loc);
+          Value other = index.create<arith::AddIOp>(taken, inTwoRounds);
+          scf::YieldOp::create(inner, loc, other);
+        },
+        [&](OpBuilder &inner, Location loc) {
+          Value known = arith::SelectOp::create(inner, loc, isSecond, second,
+                                                inTwoRounds);
+          scf::YieldOp::create(inner, loc, known);
+        });
+    Value isMore = publish(nested, loc, use, tile, number.getResult(0));
+    Value next = index.create<arith::AddIOp>(use, one);
     scf::YieldOp::create(nested, loc, ValueRange{next, isMore});
   };
   Value inits[] = {one, isFirst};
-  scf::WhileOp::create(builder, loc, one.getType(), inits, check, claim);
+  scf::WhileOp::create(builder, loc, one.getType(), inits, check, deal);
   ReturnOp::create(builder, loc);
 }
 

@@ -82,7 +82,8 @@ def Attn_BlocksEnum : I32EnumAttr<"Blocks",
     "How the tiles of queries are dealt to blocks", [
       I32EnumAttrCase<"Tiles", 0, "tiles">,
       I32EnumAttrCase<"Persistent", 1, "persistent">,
-      I32EnumAttrCase<"Shared", 2, "shared">
+      I32EnumAttrCase<"Shared", 2, "shared">,
+      I32EnumAttrCase<"Dealt", 3, "dealt">
     ]> {
   let cppNamespace = "::fovea::attn";
   let genSpecializedAttr = 0;
@@ -216,19 +217,20 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       steps with an earlier maximum do not start again. With all other parts of
       a schedule;
     - `queries`, GPUs only, forward pass only: `aligned` (the default), where tiles
-      of queries begin at multiples of their size, or `sequences`, with persistent
-      blocks and `longest_first` only: a tile also begins, and the one in front
+      of queries begin at multiples of their size, or `sequences`, with blocks that
+      are `dealt` tiles only: a tile also begins, and the one in front
       ends, where the keys that a query sees have none in common with those of the
       query in front, as where sequences are packed one after another. Tiles of
       keys then begin at the first key of each tile of queries. Loops in front find
-      the tiles, of which there are at most twice as many, and blocks get the next
-      one when they are free. Only for masks that read tensors at the query, whatever
+      the tiles, of which there are at most twice as many. Only for masks that read tensors at the query, whatever
       the batch and the head, and at nothing else; others have aligned tiles;
     - `blocks`, GPUs only: `tiles` (the default), where each tile of queries is
       a block's; `persistent`, where there is a block for each multiprocessor,
       which computes one tile after another: copies run ahead into the next
       tile. With `longest_first` blocks take tiles from the longest to the
-      shortest, there and back, so that all have as much to do; or `shared`,
+      shortest, there and back, so that all have as much to do; `dealt`, forward
+      pass and `longest_first` only: as `persistent`, but a block gets the next
+      tile when it is free (`--tile-deal-items`); or `shared`,
       forward pass in `linear` order only: as `persistent`, but the keys of the
       last tiles are divided among the blocks, so that none waits while others
       compute the last round (`--tile-share-items`). A row's bits then depend on
@@ -285,7 +287,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2,
                    maximum = stale, blocks = persistent>
     #attn.schedule<tile = 128x128, order = longest_first, warps = 8, stages = 2,
-                   queries = sequences, blocks = persistent>
+                   queries = sequences, blocks = dealt>
     #attn.schedule<tile = 128x128, order = longest_first, warps = 8, stages = 2,
                    maximum = stale, keys = descending>
     #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 4,

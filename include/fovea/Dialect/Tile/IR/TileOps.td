@@ -158,7 +158,8 @@ def DealtCountOp : Tile_DealtOp<"dealt_count", (ins Index:$items)> {
   let description = [{
     Each of the programs 0 to below `items` of a launch is dealt to one block.
     `counter` is a memref of one number, 0 at the launch, which only these ops use,
-    with as many items in all of them. See `tile.dealt`.
+    with as many items in all of them. It may have none where there are at most two
+    items for each block. See `tile.dealt`.
   }];
   let assemblyFormat =
       "$counter `of` $items attr-dict `:` qualified(type($counter))";

@@ -158,7 +158,8 @@ def TilePersist : Pass<"tile-persist"> {
     turns: every other one begins with its last programs. If the order is `dealt`,
     the loop asks for its programs (`tile.dealt`), which are numbered along `x` last
     in groups of rows that the L2 cache holds, so that the ones that take longest
-    come first in each. Later passes treat the loop like others: copies run ahead
+    come first in each; but the last ones of all rows, which take the least time,
+    come in the end, for blocks then end at about the same time. Later passes treat the loop like others: copies run ahead
     into the next program, and results go out while it runs.
 
     Where an element of a tensor decides how many programs there are along `x`,
@@ -610,9 +611,10 @@ def TileDealItems : Pass<"tile-deal-items"> {
     role of its own (`deal`) takes a number that no other block has (`tile.claim`),
     and publishes it in a ring; the loops of the other roles, over a number of rounds
     that is not known, become `scf.while`, which ends at a number behind the last
-    program. A block begins with the program of its own number, and has the next one
-    ahead. So which programs a block runs depends on how long others take, as with
-    one block for each; results do not, for each program writes its own.
+    program. Block `b` of `n` begins with programs `b` and `2 * n - 1 - b`, so that
+    few programs are divided there and back, and has the next one ahead. So which
+    programs a block runs depends on how long others take, as with one block for
+    each; results do not, for each program writes its own.
 
     In a launch without roles, or without room for the ring, block `b` of `n` gets
     programs `b`, `b + n` and so on.
