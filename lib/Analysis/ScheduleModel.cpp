@@ -94,7 +94,8 @@ int64_t fovea::countPairProducts(int64_t parts, machine::TargetAttr target) {
 }
 
 double fovea::estimateVisible(Region &mask, int64_t queries, int64_t keys) {
-  // Blocks of rows as tall as a usual tile, and the largest number of them.
+  // Blocks of rows as tall as a usual tile, and the largest number of them; of
+  // those that a sample stands for it is in the middle.
   constexpr int64_t kRows = 48, kSamples = 64;
   if (mask.empty() || queries <= 0 || keys <= 0)
     return 1.0;
@@ -105,7 +106,7 @@ double fovea::estimateVisible(Region &mask, int64_t queries, int64_t keys) {
   int64_t blocks = llvm::divideCeil(queries, kRows);
   int64_t step = llvm::divideCeil(blocks, kSamples);
   double kept = 0, visited = 0;
-  for (int64_t block = 0; block < blocks; block += step) {
+  for (int64_t block = step / 2; block < blocks; block += step) {
     int64_t first = block * kRows;
     int64_t last = std::min(first + kRows, queries) - 1;
     MaskEvaluator evaluator(
