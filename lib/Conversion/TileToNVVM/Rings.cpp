@@ -479,15 +479,38 @@ struct ReadNumberLowering final : OpConversionPattern<ReadNumberOp> {
   matchAndRewrite(ReadNumberOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    auto pointer = LLVM::LLVMPointerType::get(
-        getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
-    Value address = LLVM::IntToPtrOp::create(rewriter, loc, pointer,
-                                             adaptor.getSource().front());
-    Value number =
-        LLVM::LoadOp::create(rewriter, loc, rewriter.getI32Type(), address);
+    Value address = adaptor.getSource().front();
+    Value number = isOneThread(op) ? read(rewriter, loc, address)
+                                   : readByWarp(rewriter, op, address);
     rewriter.replaceOpWithNewOp<arith::IndexCastUIOp>(
         op, rewriter.getIndexType(), number);
     return success();
+  }
+
+private:
+  static Value read(OpBuilder &builder, Location loc, Value address) {
+    return emitPtx(builder, loc, "ld.shared.s32 $0, [$1];", address,
+                   builder.getI32Type())
+        .front();
+  }
+
+  /// Lets the thread read that will arrive, for racecheck does not see that
+  /// threads of a warp meet where ptxas knows that they do.
+  static Value readByWarp(OpBuilder &builder, ReadNumberOp op, Value address) {
+    Location loc = op.getLoc();
+    Type int32 = builder.getI32Type();
+    Value number = emitPtx(builder, loc,
+                           "{\n.reg .pred first;\n.reg .s32 number;\n"
+                           "setp.eq.u32 first, $2, 0;\n"
+                           "mov.s32 number, 0;\n"
+                           "@first ld.shared.s32 number, [$1];\n"
+                           "mov.s32 $0, number;\n}",
+                           {address, getLane(builder, op)}, int32)
+                       .front();
+    auto constant = [&](int64_t value) { return getI32(builder, loc, value); };
+    return NVVM::ShflOp::create(builder, loc, int32, constant(-1), number,
+                                constant(0), constant(kWarpSize - 1),
+                                NVVM::ShflKind::idx, UnitAttr());
   }
 };
 

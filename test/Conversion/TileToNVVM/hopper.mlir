@@ -363,14 +363,20 @@ module attributes {gpu.container_module} {
 // -----
 
 // A number is taken by an atomic addition, published by a store and an arrival at the
-// slot's full barrier, which expects one, and read by all warps.
+// slot's full barrier, which expects one, and read by a role's thread, and by the thread
+// of each warp that will arrive, for all of the warp.
 // CHECK-LABEL: gpu.module @dealer
 // CHECK: mbarrier.init{{.*}} [$0], $1;{{.*}}%c1_i32
 // CHECK: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") monotonic : !llvm.ptr<1>, i32
 // CHECK: st.shared.s32 [$0], $1;
 // CHECK: mbarrier.arrive.shared::cta.b64 _, [$0];
 // CHECK: mbarrier.try_wait
-// CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+// CHECK: ld.shared.s32 $0, [$1];", {{.*}} -> i32
+// CHECK: mbarrier.arrive.shared::cta.b64 _, [$0];
+// CHECK: mbarrier.try_wait
+// CHECK: %[[LANE:.*]] = llvm.inline_asm {{.*}}setp.eq.u32 first, $2, 0;{{.*}}@first ld.shared.s32 number, [$1];
+// CHECK: nvvm.shfl.sync {{ *}}idx %{{.*}}, %[[LANE]], %c0_i32, %c31_i32
+// CHECK: @first mbarrier.arrive.shared::cta.b64 _, [$0];
 !slot = !tile.shared<1x4xi32>
 !ring = !tile.ring<1 x !slot>
 gpu.module @dealer {
@@ -378,10 +384,17 @@ gpu.module @dealer {
     %c0 = arith.constant 0 : index
     %r = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 1024 : i64} : !ring
     tile.roles {
-      tile.role "deal" warps 4 single {
+      tile.role "deal" warps 3 single {
         %s = tile.acquire %r[%c0] : !ring
         %n = tile.claim %p : memref<1xi32, strided<[1], offset: ?>>
         tile.publish %n into %s signals %r[%c0] : !ring
+      }
+      tile.role "store" warps 1 single {
+        %t = tile.wait %r[%c0] : !ring
+        %n = tile.read_number %t : !slot
+        tile.release %r[%c0] : !ring
+        %i = arith.index_cast %n : index to i32
+        memref.store %i, %p[%c0] : memref<1xi32, strided<[1], offset: ?>>
       }
       tile.role "compute" warps 4 {
         %t = tile.wait %r[%c0] : !ring
