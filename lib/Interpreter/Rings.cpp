@@ -242,8 +242,8 @@ static Status checkColumn(Fiber &fiber, const Instruction &op, int64_t column,
                           int64_t elementBytes) {
   if (column * elementBytes % tile::kTensorMapAlignment == 0)
     return Status::Next;
-  fiber.emitError(op.op) << "copies from column " << column << " of elements of "
-                         << elementBytes
+  fiber.emitError(op.op) << "copies from column " << column
+                         << " of elements of " << elementBytes
                          << " bytes on, but expected a multiple of "
                          << tile::kTensorMapAlignment << " bytes";
   return Status::Failed;

@@ -15,8 +15,7 @@
 using namespace mlir;
 using namespace fovea;
 
-Value fovea::getOperand(AffineExpr expr, AffineMap map,
-                              ValueRange operands) {
+Value fovea::getOperand(AffineExpr expr, AffineMap map, ValueRange operands) {
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
     return operands[dim.getPosition()];
   if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))

@@ -32,8 +32,8 @@ static int64_t getKnownDivisor(AffineMap map, ValueRange operands) {
   int64_t divisor = 0;
   for (AffineExpr result : map.getResults())
     divisor = std::gcd(
-        divisor, result.replaceDimsAndSymbols(dims, symbols)
-                     .getLargestKnownDivisor());
+        divisor,
+        result.replaceDimsAndSymbols(dims, symbols).getLargestKnownDivisor());
   return divisor;
 }
 
@@ -104,9 +104,8 @@ static std::optional<int64_t> getWholeSize(affine::AffineMinOp op) {
     return simplifyAffineExpr(expr - (end - iv), map.getNumDims(),
                               map.getNumSymbols()) == 0;
   };
-  bool isSize =
-      (map.getResult(0) == *step && isLeft(map.getResult(1))) ||
-      (map.getResult(1) == *step && isLeft(map.getResult(0)));
+  bool isSize = (map.getResult(0) == *step && isLeft(map.getResult(1))) ||
+                (map.getResult(1) == *step && isLeft(map.getResult(0)));
   auto divides = [&](Value value) {
     return getKnownDivisor(OpFoldResult(value)) % *step == 0;
   };

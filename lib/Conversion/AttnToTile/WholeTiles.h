@@ -13,8 +13,8 @@
 namespace fovea {
 
 /// Replaces the sizes `min(step, end - i)` of tiles in loops `for i = begin to
-/// end step step` by `step` where the step is known to divide both ends: a bound
-/// that follows from a causal mask is a sum and a minimum of multiples.
+/// end step step` by `step` where the step is known to divide both ends: a
+/// bound that follows from a causal mask is a sum and a minimum of multiples.
 void replaceWholeSizes(mlir::IRRewriter &rewriter, mlir::Operation *root);
 
 } // namespace fovea

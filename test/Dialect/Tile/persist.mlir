@@ -78,6 +78,7 @@ func.func @linear(%o: !x, %n: index, %m: index) {
 // CHECK:       arith.minui %[[BYCACHE]], %[[BYROUNDS]]
 // CHECK:       %[[BYROWS:.*]] = arith.divui %[[M]], %c2
 // CHECK:       arith.minui %{{.*}}, %[[BYROWS]]
+// CHECK:       arith.minui %{{.*}}, %c512
 // CHECK:       %[[PAIRS:.*]] = arith.maxui %{{.*}}, %c1
 // CHECK:       %[[TURNS:.*]] = arith.muli %[[PAIRS]], %c2
 // CHECK:       %[[TOGETHER:.*]] = arith.minui %[[GROUP]], %[[M]]
@@ -347,7 +348,8 @@ func.func @dealt(%o: tensor<?x?x64xbf16>, %count: tensor<?xi32>, %n: index, %m: 
 // CHECK:       %[[CACHES:.*]] = arith.ceildivui %[[BYTES]], %c26214400
 // CHECK:       %[[SHARING:.*]] = arith.muli %[[M]], %c24
 // CHECK:       %[[MOST:.*]] = arith.divui %[[SHARING]], %c132
-// CHECK:       %[[SOME:.*]] = arith.minui %[[CACHES]], %[[MOST]]
+// CHECK:       %[[LESS:.*]] = arith.minui %[[MOST]], %c1024
+// CHECK:       %[[SOME:.*]] = arith.minui %[[CACHES]], %[[LESS]]
 // CHECK:       %[[ROUNDS:.*]] = arith.ceildivui %c396{{.*}}, %{{.*}}
 // CHECK:       %[[THIRD:.*]] = arith.divui %[[N]], %c3
 // CHECK:       %[[END:.*]] = arith.minui %[[ROUNDS]], %[[THIRD]]

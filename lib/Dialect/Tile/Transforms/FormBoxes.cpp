@@ -41,8 +41,7 @@ namespace {
 class RunAnalysis {
 public:
   RunAnalysis(Region &region, int64_t length)
-      : region(region), length(length),
-        multiples(length, region) {}
+      : region(region), length(length), multiples(length, region) {}
 
   /// Returns the dimension along which the place of a row steps within runs,
   /// while all other indices stay the same; -1: there is none.
@@ -148,7 +147,7 @@ InRun RunAnalysis::classify(Value value) {
     if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::TruncIOp,
             arith::ExtSIOp, arith::ExtUIOp>(op))
       return multiples.contains(op->getOperand(0)) ? classify(op->getOperand(0))
-                                           : InRun::Unknown;
+                                                   : InRun::Unknown;
     if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
       return classifyExpr(apply.getAffineMap().getResult(0),
                           apply.getAffineMap(), apply.getOperands());

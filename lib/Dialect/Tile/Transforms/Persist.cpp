@@ -41,6 +41,9 @@ using namespace fovea::tile;
 /// read.
 static constexpr int64_t kSharing = 4;
 
+/// The most groups of rows. Their number times that of rows has 32 bits.
+static constexpr int64_t kMostGroups = 1 << 10;
+
 namespace {
 
 struct Persist : fovea::tile::impl::TilePersistBase<Persist> {
@@ -235,6 +238,7 @@ void Order::planTurns(Indices &index, Value bytes, int64_t nearMemory) {
       pairs, index.create<arith::DivUIOp>(items, index.constant(3 * cores)));
   pairs = index.create<arith::MinUIOp>(
       pairs, index.create<arith::DivUIOp>(rows, index.constant(2)));
+  pairs = index.create<arith::MinUIOp>(pairs, index.constant(kMostGroups / 2));
   turns = index.create<arith::MulIOp>(
       index.create<arith::MaxUIOp>(pairs, index.constant(1)),
       index.constant(2));
@@ -428,7 +432,8 @@ void DealtOrder::planEnd(Indices &index, LaunchOp launch, Value bytes) {
   Value most = index.create<arith::DivUIOp>(
       index.create<arith::MulIOp>(rows, index.constant(kMostSharing)),
       index.constant(cores));
-  groups = index.create<arith::MinUIOp>(groups, most);
+  groups = index.create<arith::MinUIOp>(
+      groups, index.create<arith::MinUIOp>(most, index.constant(kMostGroups)));
   Value some = index.create<arith::MaxUIOp>(rows, index.constant(1));
   ofEnd = index.create<arith::MinUIOp>(
       index.create<arith::CeilDivUIOp>(index.constant(kRoundsOfEnd * cores),

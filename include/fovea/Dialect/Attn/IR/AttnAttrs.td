@@ -218,23 +218,24 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       a schedule;
     - `queries`, GPUs only, forward pass only: `aligned` (the default), where tiles
       of queries begin at multiples of their size, or `sequences`, with blocks that
-      are `dealt` tiles only: a tile also begins, and the one in front
-      ends, where the keys that a query sees have none in common with those of the
-      query in front, as where sequences are packed one after another. Tiles of
-      keys then begin at the first key of each tile of queries. Loops in front find
-      the tiles, of which there are at most twice as many. Only for masks that read tensors at the query, whatever
-      the batch and the head, and at nothing else; others have aligned tiles;
+      are `dealt` tiles only: a tile also begins, and the one in front ends, where
+      the keys that a query sees have none in common with those of the query in
+      front, as where sequences are packed one after another. Tiles of keys then
+      begin at the first key of each tile of queries. Loops in front find the tiles,
+      of which there are at most twice as many. Only for masks that read tensors at
+      the query, whatever the batch and the head, and at nothing else; others have
+      aligned tiles;
     - `blocks`, GPUs only: `tiles` (the default), where each tile of queries is
       a block's; `persistent`, where there is a block for each multiprocessor,
       which computes one tile after another: copies run ahead into the next
       tile. With `longest_first` blocks take tiles from the longest to the
       shortest, there and back, so that all have as much to do; `dealt`, forward
       pass and `longest_first` only: as `persistent`, but a block gets the next
-      tile when it is free (`--tile-deal-items`); or `shared`,
-      forward pass in `linear` order only: as `persistent`, but the keys of the
-      last tiles are divided among the blocks, so that none waits while others
-      compute the last round (`--tile-share-items`). A row's bits then depend on
-      the place of its tile;
+      tile when it is free (`--tile-deal-items`); or `shared`, forward pass in
+      `linear` order only: as `persistent`, but the keys of the last tiles are
+      divided among the blocks, so that none waits while others compute the last
+      round (`--tile-share-items`). A row's bits then depend on the place of its
+      tile;
     - `products`, GPUs only: `overlapped` (the default), where a warp group's
       products run beside its own softmax, or `alternating`, where it waits for
       them before: the groups only overlap each other, and each thread needs

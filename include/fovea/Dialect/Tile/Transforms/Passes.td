@@ -159,8 +159,9 @@ def TilePersist : Pass<"tile-persist"> {
     the loop asks for its programs (`tile.dealt`), which are numbered along `x` last
     in groups of rows that the L2 cache holds, so that the ones that take longest
     come first in each; but the last ones of all rows, which take the least time,
-    come in the end, for blocks then end at about the same time. Later passes treat the loop like others: copies run ahead
-    into the next program, and results go out while it runs.
+    come in the end, for blocks then end at about the same time. Later passes treat
+    the loop like others: copies run ahead into the next program, and results go out
+    while it runs.
 
     Where an element of a tensor decides how many programs there are along `x`,
     blocks read it, and the host takes a bound (`arith.minsi`) for it.
