@@ -46,8 +46,8 @@ struct FakeCuda {
   };
 
   // Properties to report. The environment variable FAKE_CUDA may say
-  // `no-device`, `old-driver` or `less-memory` from the start, or `faster`, with
-  // which each time is less than the one before.
+  // `no-device`, `old-driver` or `less-memory` from the start, or `faster`,
+  // with which each time is less than the one before.
   int driverVersion = 13000;
   int numDevices = 2;
   int major = 9;
