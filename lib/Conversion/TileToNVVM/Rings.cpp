@@ -498,19 +498,17 @@ private:
   /// threads of a warp meet where ptxas knows that they do.
   static Value readByWarp(OpBuilder &builder, ReadNumberOp op, Value address) {
     Location loc = op.getLoc();
-    Type int32 = builder.getI32Type();
-    Value number = emitPtx(builder, loc,
-                           "{\n.reg .pred first;\n.reg .s32 number;\n"
-                           "setp.eq.u32 first, $2, 0;\n"
-                           "mov.s32 number, 0;\n"
-                           "@first ld.shared.s32 number, [$1];\n"
-                           "mov.s32 $0, number;\n}",
-                           {address, getLane(builder, op)}, int32)
-                       .front();
-    auto constant = [&](int64_t value) { return getI32(builder, loc, value); };
-    return NVVM::ShflOp::create(builder, loc, int32, constant(-1), number,
-                                constant(0), constant(kWarpSize - 1),
-                                NVVM::ShflKind::idx, UnitAttr());
+    Value number =
+        emitPtx(builder, loc,
+                "{\n.reg .pred first;\n.reg .s32 number;\n"
+                "setp.eq.u32 first, $2, 0;\n"
+                "mov.s32 number, 0;\n"
+                "@first ld.shared.s32 number, [$1];\n"
+                "mov.s32 $0, number;\n}",
+                {address, getLane(builder, op)}, builder.getI32Type())
+            .front();
+    return shuffle(builder, loc, number, NVVM::ShflKind::idx,
+                   getI32(builder, loc, 0));
   }
 };
 

@@ -35,14 +35,12 @@ WarpNumbers::WarpNumbers(gpu::GPUModuleOp module) {
       continue;
     Location loc = kernel.getLoc();
     auto builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
-    Type int32 = builder.getI32Type();
-    auto constant = [&](int64_t value) { return getI32(builder, loc, value); };
-    Value thread = NVVM::ThreadIdXOp::create(builder, loc, int32);
-    Value warp =
-        arith::DivUIOp::create(builder, loc, thread, constant(kWarpSize));
-    warps[kernel] = NVVM::ShflOp::create(
-        builder, loc, int32, constant(-1), warp, constant(0),
-        constant(kWarpSize - 1), NVVM::ShflKind::idx, UnitAttr());
+    Value thread =
+        NVVM::ThreadIdXOp::create(builder, loc, builder.getI32Type());
+    Value warp = arith::DivUIOp::create(builder, loc, thread,
+                                        getI32(builder, loc, kWarpSize));
+    warps[kernel] = shuffle(builder, loc, warp, NVVM::ShflKind::idx,
+                            getI32(builder, loc, 0));
   }
 }
 

@@ -340,7 +340,7 @@ func.func @dealt(%o: tensor<?x?x64xbf16>, %count: tensor<?xi32>, %n: index, %m: 
 // CHECK:       %[[BLOCKS:.*]] = arith.minui %[[ALL]], %c132
 // CHECK:       %[[TWO:.*]] = arith.muli %[[BLOCKS]], %c2
 // CHECK:       %[[MORE:.*]] = arith.cmpi ugt, %[[ALL]], %[[TWO]]
-// CHECK:       %[[ONE:.*]] = arith.select %[[MORE]], %c1, %c0
+// CHECK:       %[[ONE:.*]] = arith.select %[[MORE]], %c1{{[_0-9]*}}, %c0{{[_0-9]*}}
 // CHECK:       %[[MEMORY:.*]] = bufferization.alloc_tensor(%[[ONE]]) : tensor<?xi32>
 // CHECK:       %[[COUNTER:.*]] = linalg.fill ins(%c0_i32 : i32) outs(%[[MEMORY]] : tensor<?xi32>)
 // CHECK:       %[[ROW:.*]] = arith.divui
@@ -378,4 +378,26 @@ func.func @groups(%q: tensor<?x8192x64xbf16>, %o: tensor<?x?x64xbf16>, %n: index
     tile.store %f, %O[%j, %i, %z] dims [1, 2] : !tile.fragment<128x64xbf16>, memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
   } -> tensor<?x?x64xbf16>
   return %r : tensor<?x?x64xbf16>
+}
+
+// -----
+
+// A launch of one dimension is one row.
+
+// CHECK-LABEL: func @row
+// CHECK-SAME:    %[[N:[^ ]*]]: index)
+// CHECK:       %[[BLOCKS:.*]] = arith.minui %[[N]], %c132
+// CHECK:       tile.launch grid(%[[BLOCKS]])
+// CHECK:         %[[COUNT:.*]] = tile.dealt_count %{{.*}} of %[[N]]
+// CHECK:         scf.for %[[R:.*]] = %{{.*}} to %[[COUNT]]
+// CHECK:           tile.dealt %{{.*}}[%[[R]]] of %[[N]]
+func.func @row(%o: tensor<?x64xbf16>, %n: index) -> tensor<?x64xbf16> {
+  %r = tile.launch grid(%n) persistent dealt warps 8 outs(%o : tensor<?x64xbf16>) {
+  ^bb0(%i: index, %O: memref<?x64xbf16, strided<[?, 1], offset: ?>>):
+    %z = arith.constant 0 : index
+    %zero = arith.constant 0.0 : bf16
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    tile.store %f, %O[%i, %z] dims [0, 1] : !tile.fragment<128x64xbf16>, memref<?x64xbf16, strided<[?, 1], offset: ?>>
+  } -> tensor<?x64xbf16>
+  return %r : tensor<?x64xbf16>
 }

@@ -89,10 +89,6 @@ private:
 
 } // namespace
 
-static Value getIndex(OpBuilder &builder, Location loc, int64_t value) {
-  return arith::ConstantIndexOp::create(builder, loc, value);
-}
-
 /// Returns true if `value` is the round behind that of `loop`, or that one's
 /// own where there is none behind.
 static bool isNextRound(Value value, scf::ForOp loop) {
@@ -281,7 +277,8 @@ void DealtLaunch::rewriteLoop(ItemLoop &items) {
   Location loc = loop.getLoc();
   auto role = loop->getParentOfType<RoleOp>();
   auto builder = OpBuilder::atBlockBegin(&role.getBody().front());
-  Value zero = getIndex(builder, loc, 0);
+  Indices index(builder, loc);
+  Value zero = index.constant(0);
   Value first = receive(builder, loc, zero);
   Value isFirst = isProgram(builder, loc, first);
   for (DealtOp op : items.first)
@@ -313,7 +310,6 @@ void DealtLaunch::rewriteLoop(ItemLoop &items) {
       round.erase();
     }
   builder.setInsertionPoint(place);
-  Indices index(builder, loc);
   Value nextUse =
       index.create<arith::AddIOp>(loop.getInductionVar(), index.constant(1));
   Value next = receive(builder, loc, nextUse);

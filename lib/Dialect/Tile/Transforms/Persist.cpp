@@ -104,11 +104,12 @@ struct Rows {
 };
 } // namespace
 
-/// Returns the one of `groups` groups, equal but for a row, that has `row`:
-/// group `n` begins at row `n * rows / groups`.
-static Rows getGroup(OpBuilder &builder, Location loc, Value row, Value rows,
-                     Value groups) {
+/// Returns the one of `groups` groups, equal but for a row, that has a program,
+/// of which a row has `length`: group `n` begins at row `n * rows / groups`.
+static Rows getGroup(OpBuilder &builder, Location loc, Value item, Value length,
+                     Value rows, Value groups) {
   Indices index(builder, loc);
+  Value row = index.divide(item, length).first;
   Value one = index.constant(1);
   Value before = index.create<arith::MulIOp>(
       index.create<arith::AddIOp>(row, one), groups);
@@ -120,6 +121,17 @@ static Rows getGroup(OpBuilder &builder, Location loc, Value row, Value rows,
   Value first = getFirst(group);
   Value next = getFirst(index.create<arith::AddIOp>(group, one));
   return {group, first, index.create<arith::SubIOp>(next, first)};
+}
+
+/// Returns the number in its row of a program, and that of the row in its
+/// group: the first programs of all rows of a group come first.
+static std::pair<Value, Value> locateInGroup(OpBuilder &builder, Location loc,
+                                             Value item, Value length,
+                                             Value first, Value members) {
+  Indices index(builder, loc);
+  Value inGroup = index.create<arith::SubIOp>(
+      item, index.create<arith::MulIOp>(first, length));
+  return index.divide(inGroup, members);
 }
 
 //===----------------------------------------------------------------------===//
@@ -186,9 +198,7 @@ Order::Order(OpBuilder &builder, LaunchOp launch, ArrayRef<Value> sizes)
   cores = getNumResident(launch);
   Indices index(builder, loc);
   length = sizes.front();
-  rows = index.constant(1);
-  for (Value size : sizes.drop_front())
-    rows = index.create<arith::MulIOp>(rows, size);
+  rows = getNumPrograms(builder, loc, sizes.drop_front());
   items = index.create<arith::MulIOp>(length, rows);
   planRounds(index);
   Value bytes = getBytesOfRow(builder, launch, rows);
@@ -269,14 +279,11 @@ std::pair<Value, Value> Order::locate(OpBuilder &builder, Value item) const {
   Value members = arith::SelectOp::create(
       builder, loc, isLast, index.create<arith::SubIOp>(rows, first), group);
 
-  Rows turn =
-      getGroup(builder, loc, index.divide(item, length).first, rows, turns);
+  Rows turn = getGroup(builder, loc, item, length, rows, turns);
   first = choose(turn.first, first);
   members = choose(turn.members, members);
 
-  Value inGroup = index.create<arith::SubIOp>(
-      item, index.create<arith::MulIOp>(first, length));
-  auto [x, member] = index.divide(inGroup, members);
+  auto [x, member] = locateInGroup(builder, loc, item, length, first, members);
   // The last turn ends with the programs that take the least time.
   Value isReverse =
       index.create<arith::AndIOp>(isEven(builder, loc, turn.group), takesTurns);
@@ -461,11 +468,9 @@ std::pair<Value, Value> DealtOrder::locate(OpBuilder &builder, Value item,
     ofRow = choose(ofEnd, ofFront);
     numGroups = choose(index.constant(1), groups);
   }
-  Rows group =
-      getGroup(builder, loc, index.divide(item, ofRow).first, rows, numGroups);
-  Value inGroup = index.create<arith::SubIOp>(
-      item, index.create<arith::MulIOp>(group.first, ofRow));
-  auto [x, member] = index.divide(inGroup, group.members);
+  Rows group = getGroup(builder, loc, item, ofRow, rows, numGroups);
+  auto [x, member] =
+      locateInGroup(builder, loc, item, ofRow, group.first, group.members);
   if (before)
     x = index.create<arith::AddIOp>(before, x);
   return {x, index.create<arith::AddIOp>(group.first, member)};

@@ -57,8 +57,8 @@ void PersistentLaunch::wrap(scf::ForOp loop, ArrayRef<Value> ids) {
 Value fovea::tile::getNumPrograms(OpBuilder &builder, Location loc,
                                   ValueRange sizes) {
   Indices index(builder, loc);
-  Value count = sizes.front();
-  for (Value size : sizes.drop_front())
+  Value count = index.constant(1);
+  for (Value size : sizes)
     count = index.create<arith::MulIOp>(count, size);
   return count;
 }
