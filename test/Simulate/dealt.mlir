@@ -5,6 +5,7 @@
 //
 // DEFINE: %{run} = fovea-run %s --target=sm_90a --simulate --check --seeds=4
 // RUN: %{run} --entry=three --random=1 --dims=700 | FileCheck %s
+// RUN: %{run} --entry=three --random=9 --dims=0 | FileCheck %s
 // RUN: %{run} --entry=three --random=2 --dims=1 | FileCheck %s
 // RUN: %{run} --entry=three --random=3 --dims=193 | FileCheck %s
 // RUN: %{run} --entry=three --random=4 --dims=385 | FileCheck %s

@@ -80,6 +80,17 @@ func.func @f(%x: tensor<?x512xf32>, %r: tensor<?x512xf32>, %seed: i64) -> tensor
   return %y : tensor<?x512xf32>
 })";
 
+constexpr StringLiteral kCausal = R"(
+func.func @f(%q: tensor<1x4x?x64xf32>) -> tensor<1x4x?x64xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 48x64, order = linear>}
+    : tensor<1x4x?x64xf32>, tensor<1x4x?x64xf32>, tensor<1x4x?x64xf32> -> tensor<1x4x?x64xf32>
+  return %o : tensor<1x4x?x64xf32>
+})";
+
 SmallVector<SmallVector<int64_t>> attentionShapes(int64_t queries,
                                                   int64_t keys) {
   return {{2, 4, queries, 64}, {2, 2, keys, 64}, {2, 2, keys, 32}};
@@ -276,17 +287,8 @@ TEST_F(CostModelTest, EmptyOperandsCostNothing) {
 }
 
 TEST_F(CostModelTest, CausalAttentionComputesHalf) {
-  constexpr StringLiteral text = R"(
-func.func @f(%q: tensor<1x4x?x64xf32>) -> tensor<1x4x?x64xf32> {
-  %o = attn.attention %q, %q, %q scale(0.125) mask {
-  ^bb0(%b: index, %h: index, %i: index, %j: index):
-    %keep = arith.cmpi sge, %i, %j : index
-    attn.yield %keep : i1
-  } {schedule = #attn.schedule<tile = 48x64, order = linear>}
-    : tensor<1x4x?x64xf32>, tensor<1x4x?x64xf32>, tensor<1x4x?x64xf32> -> tensor<1x4x?x64xf32>
-  return %o : tensor<1x4x?x64xf32>
-})";
-  double flops = estimate(text, {{1, 4, 4096, 64}}, KernelForm::Fused).flops();
+  double flops =
+      estimate(kCausal, {{1, 4, 4096, 64}}, KernelForm::Fused).flops();
   double full = 4.0 * 4 * 4096 * 4096 * 64;
   EXPECT_NEAR(flops / full, 0.5, 0.03);
 }
@@ -312,6 +314,16 @@ TEST_F(ScheduleModelTest, TimeGrowsWithWork) {
   AttentionShape causal = shape;
   causal.visible = 0.5;
   EXPECT_LT(predictSeconds(causal, target, schedule), 0.6 * base);
+}
+
+TEST_F(ScheduleModelTest, SamplesOfACausalMaskKeepHalf) {
+  func::FuncOp causal = parse(kCausal);
+  causal.walk([&](AttentionOp op) {
+    for (int64_t length : {4096, 8192, 16384, 65536})
+      EXPECT_NEAR(estimateVisible(op.getMask(), length, length), 0.5,
+                  1.5 * 48 / double(length))
+          << length;
+  });
 }
 
 TEST_F(ScheduleModelTest, PredictsWithinReachOfThePeak) {
