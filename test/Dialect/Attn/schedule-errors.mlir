@@ -80,6 +80,11 @@
 
 // -----
 
+// expected-error@+1 {{blocks must be of tiles on a host, but are persistent}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, blocks = persistent>
+
+// -----
+
 // expected-error@+1 {{blocks must not be dealt in a schedule of gradients}}
 #schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, blocks = dealt, gradients = <parallel = [batch, head, key]>>
 

@@ -278,8 +278,9 @@ LogicalResult ScheduleAttr::verify(
            << "order must be linear where blocks share tiles, which "
               "take the same time, but is "
            << stringifyEnum(order);
-  if (blocks == Blocks::Dealt && warps == 0)
-    return emitError() << "blocks must be of tiles on a host, but are dealt";
+  if (blocks != Blocks::Tiles && warps == 0)
+    return emitError() << "blocks must be of tiles on a host, but are "
+                       << stringifyEnum(blocks);
   if (blocks == Blocks::Dealt && order != WorkOrder::LongestFirst)
     return emitError() << "order must be longest_first where blocks are dealt "
                           "tiles, but is "
