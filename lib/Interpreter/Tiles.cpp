@@ -716,9 +716,12 @@ static Status passTurn(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-/// Sets the numbers of the warps of a block.
 static Status claim(Fiber &fiber, const Instruction &op) {
   auto &counter = fiber.get<MemRef>(op, 0);
+  if (counter.sizes.front() < 1) {
+    fiber.emitError(op.op) << "takes a number of a counter without elements";
+    return Status::Failed;
+  }
   int64_t first = 0;
   char *number = counter.getElement(counter.getIndex(first));
   Scalar taken = counter.format.read(number);
@@ -727,6 +730,7 @@ static Status claim(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
+/// Sets the numbers of the warps of a block.
 static Status signal(Fiber &fiber, const Instruction &op) {
   auto signalOp = cast<tile::SignalOp>(op.op);
   auto &flags = fiber.get<MemRef>(op, 0);

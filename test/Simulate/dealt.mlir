@@ -16,6 +16,16 @@
 //
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
+//
+// Fault: a number that is taken where the counter has none.
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --attn-list-tiles --attn-order-tiles \
+// RUN:   --convert-attn-to-tile --canonicalize --cse --tile-persist --tile-assign-layouts --tile-multibuffer \
+// RUN:   --tile-stage-stores --tile-specialize-warps --tile-skip-rows --tile-swap-groups --tile-schedule \
+// RUN:   --tile-expand-pipeline --tile-deal-items -o %t.dealt
+// RUN: fovea-run %t.dealt --reference=%s --target=sm_90a --simulate --check --entry=three --random=3 --dims=193 | FileCheck %s
+// RUN: sed '/role "deal"/,/role "compute"/s/select %\([0-9]*\), %false[_0-9]*, %[0-9]* : i1/select %\1, %\1, %\1 : i1/' %t.dealt > %t.taken
+// RUN: not fovea-run %t.taken --reference=%s --target=sm_90a --simulate --check --entry=three --random=3 --dims=193 2>&1 | FileCheck %s --check-prefix=TAKEN
+// TAKEN: 'tile.claim' op takes a number of a counter without elements
 
 !x = tensor<1x2x?x128xbf16>
 !y = tensor<1x3x?x64xf16>
