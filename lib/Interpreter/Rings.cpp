@@ -322,24 +322,31 @@ static Status write(Fiber &fiber, const Instruction &op) {
 }
 
 static Status publish(Fiber &fiber, const Instruction &op) {
-  Slot *slot = getSlotToFill(fiber, op, 1);
+  auto numbers = cast<tile::PublishOp>(op.op).getNumbers();
+  Slot *slot = getSlotToFill(fiber, op, numbers.size());
   if (!slot)
     return Status::Failed;
-  auto &tile = fiber.get<SharedTile>(op, 1);
-  Format::get(tile.type).write(fiber.block->getMemory().data() + tile.offset,
-                               {.i = fiber.getInt(op, 0)});
+  auto &tile = fiber.get<SharedTile>(op, numbers.size());
+  char *memory = fiber.block->getMemory().data() + tile.offset;
+  for (auto [index, offset] :
+       llvm::enumerate(tile::getNumberOffsets(numbers.getTypes())))
+    Format::get(numbers[index].getType())
+        .write(memory + offset, {.i = fiber.getInt(op, index)});
   slot->state = Slot::Full;
   slot->op = op.op;
   fiber.block->wake();
   return Status::Next;
 }
 
-static Status readNumber(Fiber &fiber, const Instruction &op) {
+static Status readNumbers(Fiber &fiber, const Instruction &op) {
   auto &tile = fiber.get<SharedTile>(op, 0);
   if (checkTile(fiber, op.op, tile) != Status::Next)
     return Status::Failed;
-  fiber.result(op).scalar = Format::get(tile.type).read(
-      fiber.block->getMemory().data() + tile.offset);
+  TypeRange types = op.op->getResultTypes();
+  const char *memory = fiber.block->getMemory().data() + tile.offset;
+  for (auto [index, offset] : llvm::enumerate(tile::getNumberOffsets(types)))
+    fiber.result(op, index).scalar =
+        Format::get(types[index]).read(memory + offset);
   return Status::Next;
 }
 
@@ -482,7 +489,7 @@ void interpreter::addRingHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.write"] = inLaunch<write>;
   handlers["tile.widen_into"] = inLaunch<widenInto>;
   handlers["tile.publish"] = inLaunch<publish>;
-  handlers["tile.read_number"] = inLaunch<readNumber>;
+  handlers["tile.read_numbers"] = inLaunch<readNumbers>;
   handlers["tile.wait"] = inLaunch<wait>;
   handlers["tile.release"] = inLaunch<release>;
   handlers["tile.store_async"] = inLaunch<storeAsync>;

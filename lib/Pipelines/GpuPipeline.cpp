@@ -69,6 +69,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     manager.addPass(tile::createTileOrderAdds());
   manager.addPass(tile::createTileShareItems());
   manager.addPass(tile::createTilePersist());
+  manager.addPass(tile::createTilePrecomputeItems());
   manager.addPass(tile::createTileAssignLayouts());
   if (options.arch->hasBulkCopies) {
     manager.addPass(tile::createTileMultibuffer());

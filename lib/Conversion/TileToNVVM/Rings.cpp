@@ -464,49 +464,61 @@ struct PublishLowering final : UsePattern<PublishOp> {
 
   void emit(ImplicitLocOpBuilder &builder, PublishOp op, const RingUse &use,
             const RingReaders::Reader &reader) const override {
-    Value number = arith::IndexCastOp::create(builder, builder.getI32Type(),
-                                              op.getNumber());
-    emitPtx(builder, op.getLoc(), "st.shared.s32 [$0], $1;",
-            {use.slot, number});
+    auto offsets = getNumberOffsets(op.getNumbers().getTypes());
+    for (auto [number, offset] : llvm::zip_equal(op.getNumbers(), offsets))
+      emitPtx(builder, op.getLoc(),
+              "st.shared.b" + Twine(number.getType().getIntOrFloatBitWidth()) +
+                  " [$0 + " + Twine(offset) + "], $1;",
+              {use.slot, number});
     emitArrive(builder, op.getLoc(), use.full);
   }
 };
 
-struct ReadNumberLowering final : OpConversionPattern<ReadNumberOp> {
+struct ReadNumbersLowering final : OpConversionPattern<ReadNumbersOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(ReadNumberOp op, OneToNOpAdaptor adaptor,
+  matchAndRewrite(ReadNumbersOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Value address = adaptor.getSource().front();
-    Value number = isOneThread(op) ? read(rewriter, loc, address)
-                                   : readByWarp(rewriter, op, address);
-    rewriter.replaceOpWithNewOp<arith::IndexCastUIOp>(
-        op, rewriter.getIndexType(), number);
+    TypeRange types = op.getNumbers().getTypes();
+    SmallVector<Value> numbers;
+    for (auto [number, offset] :
+         llvm::zip_equal(op.getNumbers(), getNumberOffsets(types)))
+      numbers.push_back(number.use_empty()
+                            ? Value()
+                            : read(rewriter, op, adaptor.getSource().front(),
+                                   number.getType(), offset));
+    rewriter.replaceOp(op, numbers);
     return success();
   }
 
 private:
-  static Value read(OpBuilder &builder, Location loc, Value address) {
-    return emitPtx(builder, loc, "ld.shared.s32 $0, [$1];", address,
-                   builder.getI32Type())
-        .front();
-  }
-
-  /// Lets the thread read that will arrive, for racecheck does not see that
-  /// threads of a warp meet where ptxas knows that they do.
-  static Value readByWarp(OpBuilder &builder, ReadNumberOp op, Value address) {
+  /// Lets the thread read that will arrive, and others ask it, for racecheck
+  /// does not see that threads of a warp meet where ptxas knows that they do.
+  static Value read(OpBuilder &builder, ReadNumbersOp op, Value address,
+                    Type type, int64_t offset) {
     Location loc = op.getLoc();
-    Value number =
-        emitPtx(builder, loc,
-                "{\n.reg .pred first;\n.reg .s32 number;\n"
-                "setp.eq.u32 first, $2, 0;\n"
-                "mov.s32 number, 0;\n"
-                "@first ld.shared.s32 number, [$1];\n"
-                "mov.s32 $0, number;\n}",
-                {address, getLane(builder, op)}, builder.getI32Type())
-            .front();
+    std::string bits = std::to_string(type.getIntOrFloatBitWidth()),
+                place = std::to_string(offset);
+    if (isOneThread(op))
+      return emitPtx(builder, loc,
+                     "ld.shared.b" + bits + " $0, [$1 + " + place + "];",
+                     address, type)
+          .front();
+    Value number = emitPtx(builder, loc,
+                           "{\n.reg .pred first;\n.reg .b" + bits +
+                               " number;\n"
+                               "setp.eq.u32 first, $2, 0;\n"
+                               "mov.b" +
+                               bits +
+                               " number, 0;\n"
+                               "@first ld.shared.b" +
+                               bits + " number, [$1 + " + place +
+                               "];\n"
+                               "mov.b" +
+                               bits + " $0, number;\n}",
+                           {address, getLane(builder, op)}, type)
+                       .front();
     return shuffle(builder, loc, number, NVVM::ShflKind::idx,
                    getI32(builder, loc, 0));
   }
@@ -519,5 +531,5 @@ void fovea::tile::populateRingPatterns(const TileTypeConverter &converter,
                                        const RingReaders &readers) {
   patterns.add<RingLowering, AcquireLowering, WaitLowering, ReleaseLowering,
                PublishLowering>(converter, patterns.getContext(), readers);
-  patterns.add<ReadNumberLowering>(converter, patterns.getContext());
+  patterns.add<ReadNumbersLowering>(converter, patterns.getContext());
 }

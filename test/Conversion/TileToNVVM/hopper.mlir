@@ -362,20 +362,23 @@ module attributes {gpu.container_module} {
 
 // -----
 
-// A number is taken by an atomic addition, published by a store and an arrival at the
-// slot's full barrier, which expects one, and read by a role's thread, and by the thread
-// of each warp that will arrive, for all of the warp.
+// A number is taken by an atomic addition, published with others by stores and an arrival
+// at the slot's full barrier, which expects one, and read by a role's thread, and by the
+// thread of each warp that will arrive, for all of the warp, if it is needed.
 // CHECK-LABEL: gpu.module @dealer
 // CHECK: mbarrier.init{{.*}} [$0], $1;{{.*}}%c1_i32
 // CHECK: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") monotonic : !llvm.ptr<1>, i32
-// CHECK: st.shared.s32 [$0], $1;
+// CHECK: st.shared.b32 [$0 + 0], $1;
+// CHECK: st.shared.b64 [$0 + 8], $1;
 // CHECK: mbarrier.arrive.shared::cta.b64 _, [$0];
 // CHECK: mbarrier.try_wait
-// CHECK: ld.shared.s32 $0, [$1];", {{.*}} -> i32
+// CHECK: ld.shared.b32 $0, [$1 + 0];", {{.*}} -> i32
+// CHECK: ld.shared.b64 $0, [$1 + 8];", {{.*}} -> i64
 // CHECK: mbarrier.arrive.shared::cta.b64 _, [$0];
 // CHECK: mbarrier.try_wait
-// CHECK: %[[LANE:.*]] = llvm.inline_asm {{.*}}setp.eq.u32 first, $2, 0;{{.*}}@first ld.shared.s32 number, [$1];
+// CHECK: %[[LANE:.*]] = llvm.inline_asm {{.*}}setp.eq.u32 first, $2, 0;{{.*}}@first ld.shared.b32 number, [$1 + 0];
 // CHECK: nvvm.shfl.sync {{ *}}idx %{{.*}}, %[[LANE]], %c0_i32, %c31_i32
+// CHECK-NOT: ld.shared
 // CHECK: @first mbarrier.arrive.shared::cta.b64 _, [$0];
 !slot = !tile.shared<1x4xi32>
 !ring = !tile.ring<1 x !slot>
@@ -387,21 +390,23 @@ gpu.module @dealer {
       tile.role "deal" warps 3 single {
         %s = tile.acquire %r[%c0] : !ring
         %n = tile.claim %p : memref<1xi32, strided<[1], offset: ?>>
-        tile.publish %n into %s signals %r[%c0] : !ring
+        %i = arith.index_cast %n : index to i32
+        %j = arith.index_cast %n : index to i64
+        tile.publish %i, %j into %s signals %r[%c0] : !ring, i32, i64
       }
       tile.role "store" warps 1 single {
         %t = tile.wait %r[%c0] : !ring
-        %n = tile.read_number %t : !slot
+        %n, %m = tile.read_numbers %t : !slot -> i32, i64
         tile.release %r[%c0] : !ring
-        %i = arith.index_cast %n : index to i32
+        %k = arith.trunci %m : i64 to i32
+        %i = arith.addi %n, %k : i32
         memref.store %i, %p[%c0] : memref<1xi32, strided<[1], offset: ?>>
       }
       tile.role "compute" warps 4 {
         %t = tile.wait %r[%c0] : !ring
-        %n = tile.read_number %t : !slot
+        %n, %m = tile.read_numbers %t : !slot -> i32, i64
         tile.release %r[%c0] : !ring
-        %i = arith.index_cast %n : index to i32
-        memref.store %i, %p[%c0] : memref<1xi32, strided<[1], offset: ?>>
+        memref.store %n, %p[%c0] : memref<1xi32, strided<[1], offset: ?>>
       }
     }
     gpu.return

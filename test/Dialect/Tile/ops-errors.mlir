@@ -913,21 +913,29 @@ func.func @claim_memref(%m: memref<?xi64>) {
 
 // -----
 
-func.func @publish_slot(%n: index, %s: !tile.shared<1x4xf32>, %r: !tile.ring<1 x !tile.shared<1x4xf32>>) {
+func.func @publish_slot(%n: i32, %u: index, %s: !tile.shared<1x4xf32>, %r: !tile.ring<1 x !tile.shared<1x4xf32>>) {
   // expected-error@+1 {{expected a slot of a row of i32, got '!tile.shared<1x4xf32>'}}
-  tile.publish %n into %s signals %r[%n] : !tile.ring<1 x !tile.shared<1x4xf32>>
+  tile.publish %n into %s signals %r[%u] : !tile.ring<1 x !tile.shared<1x4xf32>>, i32
   return
 }
 
 // -----
 
-func.func @publish_role(%n: index, %s: !tile.shared<1x4xi32>, %r: !tile.ring<1 x !tile.shared<1x4xi32>>, %o: memref<?xf32, strided<[1], offset: ?>>) {
-  tile.launch grid(%n) warps 4 outs(%o : memref<?xf32, strided<[1], offset: ?>>) {
+func.func @publish_room(%n: i32, %w: i64, %u: index, %s: !tile.shared<1x4xi32>, %r: !tile.ring<1 x !tile.shared<1x4xi32>>) {
+  // expected-error@+1 {{expected a slot of 20 bytes for the numbers, got 16}}
+  tile.publish %n, %w, %n into %s signals %r[%u] : !tile.ring<1 x !tile.shared<1x4xi32>>, i32, i64, i32
+  return
+}
+
+// -----
+
+func.func @publish_role(%n: i32, %u: index, %s: !tile.shared<1x4xi32>, %r: !tile.ring<1 x !tile.shared<1x4xi32>>, %o: memref<?xf32, strided<[1], offset: ?>>) {
+  tile.launch grid(%u) warps 4 outs(%o : memref<?xf32, strided<[1], offset: ?>>) {
   ^bb0(%b: index, %O: memref<?xf32, strided<[1], offset: ?>>):
     tile.roles {
       tile.role "deal" warps 1 {
         // expected-error@+1 {{expected a role of one thread}}
-        tile.publish %n into %s signals %r[%n] : !tile.ring<1 x !tile.shared<1x4xi32>>
+        tile.publish %n into %s signals %r[%u] : !tile.ring<1 x !tile.shared<1x4xi32>>, i32
       }
     }
   }
@@ -936,9 +944,39 @@ func.func @publish_role(%n: index, %s: !tile.shared<1x4xi32>, %r: !tile.ring<1 x
 
 // -----
 
-func.func @read_number_tile(%s: !tile.shared<2x4xi32>) {
+func.func @read_numbers_tile(%s: !tile.shared<2x4xi32>) {
   // expected-error@+1 {{expected a slot of a row of i32, got '!tile.shared<2x4xi32>'}}
-  %n = tile.read_number %s : !tile.shared<2x4xi32>
+  %n = tile.read_numbers %s : !tile.shared<2x4xi32> -> i32
+  return
+}
+
+// -----
+
+func.func @read_numbers_none(%s: !tile.shared<1x4xi32>) {
+  // expected-error@+1 {{'tile.read_numbers' op expected at least one number}}
+  "tile.read_numbers"(%s) : (!tile.shared<1x4xi32>) -> ()
+  return
+}
+
+// -----
+
+func.func @of_item_arguments(%n: index) {
+  // expected-error@+1 {{expected a region of one index, a program's number}}
+  %x = tile.of_item %n {
+  ^bb0(%a: i32):
+    tile.yield %a : i32
+  } : i32
+  return
+}
+
+// -----
+
+func.func @of_item_yield(%n: index) {
+  // expected-error@+1 {{expected a region that yields ('index', 'i32')}}
+  %x:2 = tile.of_item %n {
+  ^bb0(%a: index):
+    tile.yield %a : index
+  } : index, i32
   return
 }
 

@@ -281,6 +281,15 @@ func.func @dealt(%o: memref<?x?xf32>, %p: memref<1xi32>, %n: index) {
     %count = tile.dealt_count %P of %n : memref<1xi32, strided<[1], offset: ?>>
     // CHECK: tile.dealt %[[P]][%{{.*}}] of %{{.*}} : memref<1xi32, strided<[1], offset: ?>>
     %item = tile.dealt %P[%count] of %n : memref<1xi32, strided<[1], offset: ?>>
+    // CHECK: tile.of_item %{{.*}} {
+    // CHECK:   tile.yield %{{.*}}, %{{.*}} : index, i1
+    // CHECK: } : index, i1
+    %twice:2 = tile.of_item %item {
+    ^bb0(%i: index):
+      %sum = arith.addi %i, %i : index
+      %is = arith.cmpi slt, %sum, %n : index
+      tile.yield %sum, %is : index, i1
+    } : index, i1
     %ring = tile.ring : !tile.ring<2 x !tile.shared<1x4xi32>>
     tile.roles {
       tile.role "deal" warps 1 single {
@@ -288,14 +297,16 @@ func.func @dealt(%o: memref<?x?xf32>, %p: memref<1xi32>, %n: index) {
         %number = tile.claim %P : memref<1xi32, strided<[1], offset: ?>>
         // CHECK: %[[S:.*]] = tile.acquire
         %slot = tile.acquire %ring[%b] : !tile.ring<2 x !tile.shared<1x4xi32>>
-        // CHECK: tile.publish %[[N]] into %[[S]] signals %{{.*}}[%{{.*}}] : !tile.ring<2 x !tile.shared<1x4xi32>>
-        tile.publish %number into %slot signals %ring[%b] : !tile.ring<2 x !tile.shared<1x4xi32>>
+        %small = arith.index_cast %number : index to i32
+        %wide = arith.index_cast %number : index to i64
+        // CHECK: tile.publish %{{.*}}, %{{.*}} into %[[S]] signals %{{.*}}[%{{.*}}] : !tile.ring<2 x !tile.shared<1x4xi32>>, i32, i64
+        tile.publish %small, %wide into %slot signals %ring[%b] : !tile.ring<2 x !tile.shared<1x4xi32>>, i32, i64
       }
       tile.role "compute" warps 4 {
         // CHECK: %[[T:.*]] = tile.wait
         %tile = tile.wait %ring[%b] : !tile.ring<2 x !tile.shared<1x4xi32>>
-        // CHECK: tile.read_number %[[T]] : !tile.shared<1x4xi32>
-        %number = tile.read_number %tile : !tile.shared<1x4xi32>
+        // CHECK: tile.read_numbers %[[T]] : !tile.shared<1x4xi32> -> i32, i64
+        %number:2 = tile.read_numbers %tile : !tile.shared<1x4xi32> -> i32, i64
         tile.release %ring[%b] : !tile.ring<2 x !tile.shared<1x4xi32>>
       }
     }

@@ -21,6 +21,17 @@ int64_t fovea::tile::getSlotBytes(RingType type) {
   return getSlotBytes(type.getTile());
 }
 
+SmallVector<int64_t> fovea::tile::getNumberOffsets(TypeRange numbers) {
+  SmallVector<int64_t> offsets;
+  int64_t end = 0;
+  for (Type type : numbers) {
+    int64_t bytes = type.getIntOrFloatBitWidth() / CHAR_BIT;
+    offsets.push_back(llvm::alignTo(end, bytes));
+    end = offsets.back() + bytes;
+  }
+  return offsets;
+}
+
 bool fovea::tile::hasRows(RingOp ring) {
   return llvm::any_of(ring.getRing().getUsers(), [](Operation *user) {
     auto load = dyn_cast<LoadAsyncOp>(user);

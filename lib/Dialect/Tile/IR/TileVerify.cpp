@@ -173,6 +173,17 @@ LogicalResult OfRowsOp::verify() {
   return success();
 }
 
+LogicalResult OfItemOp::verify() {
+  Block &body = getBody().front();
+  if (body.getNumArguments() != 1 || !body.getArgument(0).getType().isIndex())
+    return emitOpError("expected a region of one index, a program's number");
+  auto yield = dyn_cast<YieldOp>(body.getTerminator());
+  if (!yield || yield.getValues().getTypes() != getNumbers().getTypes())
+    return emitOpError("expected a region that yields (")
+           << getNumbers().getTypes() << ")";
+  return success();
+}
+
 LogicalResult CombinePartsOp::verify() {
   Block &body = getBody().front();
   SmallVector<Type> parts(getValues().getTypes());
@@ -402,21 +413,30 @@ static LogicalResult verifyWrite(Operation *op, FragmentType value,
          << value << ", got " << tile;
 }
 
-/// Checks that a slot has a row of i32, of which the first is a number.
-static LogicalResult verifyNumber(Operation *op, SharedType slot) {
-  if (slot.getShape().front() == 1 && slot.getElementType().isInteger(32))
+/// Checks that a slot has a row of i32, with room for numbers.
+static LogicalResult verifyNumbers(Operation *op, SharedType slot,
+                                   TypeRange numbers) {
+  if (numbers.empty())
+    return op->emitOpError("expected at least one number");
+  if (slot.getShape().front() != 1 || !slot.getElementType().isInteger(32))
+    return op->emitOpError("expected a slot of a row of i32, got ") << slot;
+  int64_t bytes = getNumberOffsets(numbers).back() +
+                  numbers.back().getIntOrFloatBitWidth() / CHAR_BIT;
+  int64_t room = slot.getShape().back() * int64_t(sizeof(int32_t));
+  if (bytes <= room)
     return success();
-  return op->emitOpError("expected a slot of a row of i32, got ") << slot;
+  return op->emitOpError("expected a slot of ")
+         << bytes << " bytes for the numbers, got " << room;
 }
 
 LogicalResult PublishOp::verify() {
   if (auto role = (*this)->getParentOfType<RoleOp>(); role && !role.getSingle())
     return emitOpError("expected a role of one thread");
-  return verifyNumber(*this, getSlot().getType());
+  return verifyNumbers(*this, getSlot().getType(), getNumbers().getTypes());
 }
 
-LogicalResult ReadNumberOp::verify() {
-  return verifyNumber(*this, getSource().getType());
+LogicalResult ReadNumbersOp::verify() {
+  return verifyNumbers(*this, getSource().getType(), getNumbers().getTypes());
 }
 
 LogicalResult ClaimOp::verify() {

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // All roles of a block run the same programs. One role takes their numbers, and
-// the others read them from a ring: use `n` is the block's `n`th program, and
-// the last use, of a number behind all programs, ends the loops.
+// computes what follows from these; the others read both from a ring: use `n`
+// is the block's `n`th program, and the last use, of a number behind all
+// programs, ends the loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +24,10 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/OperationSupport.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <vector>
 
@@ -55,6 +60,13 @@ struct ItemLoop {
   SmallVector<DealtOp> first, own, next;
 };
 
+/// A program as the role that deals publishes it: its number, and those of its
+/// numbers (`tile.of_item`) that others need.
+struct Program {
+  Value number;
+  SmallVector<Value> others;
+};
+
 /// A launch whose programs are dealt.
 class DealtLaunch {
 public:
@@ -73,10 +85,16 @@ public:
 private:
   std::optional<StringRef> analyzeLoop(ItemLoop &items);
   std::optional<StringRef> analyzeUses();
-  void createRing();
+  void analyzeNumbers();
+  SmallVector<Type> getPublished();
+  SharedType getSlot();
   void createDealer();
-  Value receive(OpBuilder &builder, Location loc, Value use);
+  Value publish(OpBuilder &builder, Location loc, Value use, Value tile,
+                Value number);
+  Program receive(OpBuilder &builder, Location loc, Value use);
   Value isProgram(OpBuilder &builder, Location loc, Value number);
+  void replaceNumbers(ArrayRef<DealtOp> items, ArrayRef<Value> values);
+  SmallVector<size_t> getCarried(const ItemLoop &items);
   void rewriteLoop(ItemLoop &items);
 
   LaunchOp launch;
@@ -85,6 +103,12 @@ private:
   /// A role whose last warp has nothing to do.
   RoleOp neighbour;
   Value ring;
+  /// What computes other numbers from that of a program, in one of its places,
+  /// if the role that deals can; which of its results are needed, and their
+  /// types.
+  OfItemOp numbers;
+  SmallVector<size_t> needed;
+  SmallVector<Type> neededTypes;
 };
 
 } // namespace
@@ -172,34 +196,149 @@ std::optional<StringRef> DealtLaunch::analyze() {
   });
   if (!neighbour)
     return "has no warp that is free";
-  int64_t bytes = planSharedMemory(launch).bytes;
-  auto slot = SharedType::get(launch.getContext(), {1, 4},
-                              IntegerType::get(launch.getContext(), 32),
-                              /*swizzle=*/0);
-  bytes += kSlots * (getSlotBytes(slot) + 2 * kBarrierBytes);
+  analyzeNumbers();
+  int64_t bytes = planSharedMemory(launch).bytes +
+                  kSlots * (getSlotBytes(getSlot()) + 2 * kBarrierBytes);
   if (bytes > getSharedMemoryLimit(launch))
     return "has no shared memory left";
   return std::nullopt;
 }
 
-void DealtLaunch::createRing() {
-  MLIRContext *context = launch.getContext();
-  // A unit of 16 bytes, of which the first number counts.
-  auto slot = SharedType::get(context, {1, 4}, IntegerType::get(context, 32),
-                              /*swizzle=*/0);
-  OpBuilder builder(count);
-  ring = RingOp::create(builder, count.getLoc(),
-                        RingType::get(context, kSlots, slot));
+/// Replaces an op that computes a program's numbers by what it computes.
+static void inlineNumbers(OfItemOp op) {
+  IRRewriter rewriter(op);
+  Block &body = op.getBody().front();
+  SmallVector<Value> yielded(cast<YieldOp>(body.getTerminator()).getValues());
+  rewriter.eraseOp(body.getTerminator());
+  Value item = op.getItem();
+  for (Value &value : yielded)
+    if (value == body.getArgument(0))
+      value = item;
+  rewriter.inlineBlockBefore(&body, op, item);
+  rewriter.replaceOp(op, yielded);
 }
 
-/// Returns the number that is published by a use of the ring.
-Value DealtLaunch::receive(OpBuilder &builder, Location loc, Value use) {
-  SharedType slot = cast<RingType>(ring.getType()).getTile();
-  Value tile = WaitOp::create(builder, loc, slot, ring, use);
-  Value number =
-      ReadNumberOp::create(builder, loc, builder.getIndexType(), tile);
+/// Finds what the role that deals computes. Where that is not the same for all
+/// roles, each of them computes its own.
+void DealtLaunch::analyzeNumbers() {
+  SmallVector<OfItemOp> all;
+  launch.walk([&](OfItemOp op) { all.push_back(op); });
+  if (all.empty())
+    return;
+  auto isKnown = [&](Value value) {
+    auto role = value.getParentRegion()->getParentOfType<RolesOp>();
+    return !role && !isa<RolesOp>(value.getParentRegion()->getParentOp());
+  };
+  OfItemOp first = all.front();
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(first.getBody(), captured);
+  bool areSame = llvm::all_of(captured, isKnown);
+  for (OfItemOp op : all)
+    areSame &= op.getItem().getDefiningOp<DealtOp>() &&
+               OperationEquivalence::isRegionEquivalentTo(
+                   &op.getBody(), &first.getBody(),
+                   OperationEquivalence::IgnoreLocations);
+  if (!areSame) {
+    llvm::for_each(all, inlineNumbers);
+    return;
+  }
+  numbers = first;
+  for (size_t index = 0; index < first.getNumbers().size(); ++index)
+    if (llvm::any_of(all, [&](OfItemOp op) {
+          return !op.getNumbers()[index].use_empty();
+        })) {
+      needed.push_back(index);
+      neededTypes.push_back(first.getNumbers()[index].getType());
+    }
+}
+
+/// Returns the types in which a program is published.
+SmallVector<Type> DealtLaunch::getPublished() {
+  MLIRContext *context = launch.getContext();
+  SmallVector<Type> types = {IntegerType::get(context, 32)};
+  for (Type type : neededTypes) {
+    auto integer = dyn_cast<IntegerType>(type);
+    types.push_back(IntegerType::get(
+        context, integer && integer.getWidth() <= 32 ? 32 : 64));
+  }
+  return types;
+}
+
+/// Returns a row of whole units of 16 bytes that has room for a program.
+SharedType DealtLaunch::getSlot() {
+  constexpr int64_t kWord = 4, kUnit = 16;
+  SmallVector<Type> types = getPublished();
+  int64_t bytes = getNumberOffsets(types).back() +
+                  types.back().getIntOrFloatBitWidth() / CHAR_BIT;
+  return SharedType::get(
+      launch.getContext(),
+      {1, static_cast<int64_t>(llvm::alignTo(bytes, kUnit)) / kWord},
+      IntegerType::get(launch.getContext(), 32), /*swizzle=*/0);
+}
+
+/// Converts a number between its type and that in which it is published.
+static Value convert(OpBuilder &builder, Location loc, Value number,
+                     Type type) {
+  Type from = number.getType();
+  if (from == type)
+    return number;
+  if (from.isIndex() || type.isIndex())
+    return arith::IndexCastUIOp::create(builder, loc, type, number);
+  if (from.getIntOrFloatBitWidth() < type.getIntOrFloatBitWidth())
+    return arith::ExtUIOp::create(builder, loc, type, number);
+  return arith::TruncIOp::create(builder, loc, type, number);
+}
+
+/// Publishes a program, and returns whether there is one of that number.
+Value DealtLaunch::publish(OpBuilder &builder, Location loc, Value use,
+                           Value tile, Value number) {
+  SmallVector<Type> types = getPublished();
+  SmallVector<Value> values = {convert(builder, loc, number, types.front())};
+  Value isThere = isProgram(builder, loc, number);
+  if (!needed.empty()) {
+    // There are no tables of what is behind the last program.
+    auto others = scf::IfOp::create(
+        builder, loc, isThere,
+        [&](OpBuilder &nested, Location loc) {
+          IRMapping mapping;
+          Block &body = numbers.getBody().front();
+          mapping.map(body.getArgument(0), number);
+          for (Operation &op : body.without_terminator())
+            nested.clone(op, mapping);
+          ValueRange yielded = cast<YieldOp>(body.getTerminator()).getValues();
+          SmallVector<Value> found;
+          for (auto [index, type] :
+               llvm::zip_equal(needed, ArrayRef(types).drop_front()))
+            found.push_back(convert(
+                nested, loc, mapping.lookupOrDefault(yielded[index]), type));
+          scf::YieldOp::create(nested, loc, found);
+        },
+        [&](OpBuilder &nested, Location loc) {
+          SmallVector<Value> zeros;
+          for (Type type : ArrayRef(types).drop_front())
+            zeros.push_back(arith::ConstantOp::create(
+                nested, loc, nested.getZeroAttr(type)));
+          scf::YieldOp::create(nested, loc, zeros);
+        });
+    llvm::append_range(values, others.getResults());
+  }
+  PublishOp::create(builder, loc, values, tile, ring, use);
+  return isThere;
+}
+
+/// Returns the program that is published by a use of the ring.
+Program DealtLaunch::receive(OpBuilder &builder, Location loc, Value use) {
+  Value tile = WaitOp::create(builder, loc, getSlot(), ring, use);
+  auto published =
+      ReadNumbersOp::create(builder, loc, getPublished(), tile).getNumbers();
   ReleaseOp::create(builder, loc, ring, use);
-  return number;
+  Program program;
+  program.number =
+      convert(builder, loc, published.front(), builder.getIndexType());
+  for (auto [type, number] :
+       llvm::zip_equal(neededTypes, published.drop_front()))
+    program.others.push_back(convert(builder, loc, number, type));
+  return program;
 }
 
 Value DealtLaunch::isProgram(OpBuilder &builder, Location loc, Value number) {
@@ -220,12 +359,7 @@ void DealtLaunch::createDealer() {
   // The first program is that of the block's own number. The second one is
   // known as well, for all blocks would ask for it at once.
   Value first = launch.getBlockIds().front(), blocks = launch.getGrid().front();
-  SharedType slot = cast<RingType>(ring.getType()).getTile();
-  auto publish = [&](OpBuilder &nested, Location loc, Value use, Value tile,
-                     Value number) {
-    PublishOp::create(nested, loc, number, tile, ring, use);
-    return isProgram(nested, loc, number);
-  };
+  SharedType slot = getSlot();
   Indices index(builder, loc);
   Value zero = index.constant(0), one = index.constant(1);
   Value tile = AcquireOp::create(builder, loc, slot, ring, zero);
@@ -272,6 +406,36 @@ void DealtLaunch::createDealer() {
   ReturnOp::create(builder, loc);
 }
 
+/// Replaces numbers of the programs `items` by those that are published, of
+/// which those that no one needs may be null.
+void DealtLaunch::replaceNumbers(ArrayRef<DealtOp> items,
+                                 ArrayRef<Value> values) {
+  for (DealtOp item : items)
+    for (Operation *user : llvm::make_early_inc_range(item->getUsers())) {
+      auto op = dyn_cast<OfItemOp>(user);
+      if (!op)
+        continue;
+      for (auto [index, value] : llvm::zip_equal(needed, values))
+        if (value)
+          op.getNumbers()[index].replaceAllUsesWith(value);
+      op.erase();
+    }
+}
+
+/// Returns which of the published numbers a loop needs of its own program.
+SmallVector<size_t> DealtLaunch::getCarried(const ItemLoop &items) {
+  SmallVector<size_t> carried;
+  for (auto [place, index] : llvm::enumerate(needed))
+    if (llvm::any_of(items.own, [&](DealtOp item) {
+          return llvm::any_of(item->getUsers(), [&](Operation *user) {
+            auto op = dyn_cast<OfItemOp>(user);
+            return op && !op.getNumbers()[index].use_empty();
+          });
+        }))
+      carried.push_back(place);
+  return carried;
+}
+
 void DealtLaunch::rewriteLoop(ItemLoop &items) {
   scf::ForOp loop = items.loop;
   Location loc = loop.getLoc();
@@ -279,10 +443,11 @@ void DealtLaunch::rewriteLoop(ItemLoop &items) {
   auto builder = OpBuilder::atBlockBegin(&role.getBody().front());
   Indices index(builder, loc);
   Value zero = index.constant(0);
-  Value first = receive(builder, loc, zero);
-  Value isFirst = isProgram(builder, loc, first);
+  Program first = receive(builder, loc, zero);
+  Value isFirst = isProgram(builder, loc, first.number);
+  replaceNumbers(items.first, first.others);
   for (DealtOp op : items.first)
-    op.replaceAllUsesWith(first);
+    op.replaceAllUsesWith(first.number);
   for (arith::CmpIOp op : items.isEntered)
     op.replaceAllUsesWith(isFirst);
 
@@ -312,13 +477,22 @@ void DealtLaunch::rewriteLoop(ItemLoop &items) {
   builder.setInsertionPoint(place);
   Value nextUse =
       index.create<arith::AddIOp>(loop.getInductionVar(), index.constant(1));
-  Value next = receive(builder, loc, nextUse);
-  Value isNext = isProgram(builder, loc, next);
+  Program next = receive(builder, loc, nextUse);
+  Value isNext = isProgram(builder, loc, next.number);
+  replaceNumbers(items.next, next.others);
   for (arith::CmpIOp op : items.hasNext)
     op.replaceAllUsesWith(isNext);
 
   builder.setInsertionPoint(loop);
-  SmallVector<Value> inits = {zero, first};
+  SmallVector<size_t> carried = getCarried(items);
+  auto append = [&](SmallVector<Value> &values, const Program &program) {
+    values.push_back(program.number);
+    for (size_t index : carried)
+      values.push_back(program.others[index]);
+  };
+  SmallVector<Value> inits = {zero};
+  append(inits, first);
+  size_t numOwn = inits.size();
   llvm::append_range(inits, loop.getInitArgs());
   auto check = [&](OpBuilder &nested, Location loc, ValueRange carried) {
     scf::ConditionOp::create(nested, loc, isProgram(nested, loc, carried[1]),
@@ -326,25 +500,34 @@ void DealtLaunch::rewriteLoop(ItemLoop &items) {
   };
   auto dealt = scf::WhileOp::create(
       builder, loc, ValueRange(inits).getTypes(), inits, check,
-      [&](OpBuilder &nested, Location loc, ValueRange carried) {
-        Value own = carried[1];
+      [&](OpBuilder &nested, Location loc, ValueRange arguments) {
+        Value own = arguments[1];
+        SmallVector<Value> others(needed.size());
+        for (auto [index, value] :
+             llvm::zip_equal(carried, arguments.slice(2, carried.size())))
+          others[index] = value;
+        replaceNumbers(items.own, others);
         for (DealtOp op : items.own)
           op.replaceAllUsesWith(own);
         // Without a next program all is as for the loop's own.
         nested.setInsertionPoint(place);
         Value known;
         for (DealtOp op : items.next) {
+          if (op.use_empty())
+            continue;
           if (!known)
-            known = arith::SelectOp::create(nested, loc, isNext, next, own);
+            known =
+                arith::SelectOp::create(nested, loc, isNext, next.number, own);
           op.replaceAllUsesWith(known);
         }
       });
   Block *after = dealt.getAfterBody();
   auto yield = cast<scf::YieldOp>(body->getTerminator());
-  SmallVector<Value> yielded = {nextUse, next};
+  SmallVector<Value> yielded = {nextUse};
+  append(yielded, next);
   llvm::append_range(yielded, yield.getResults());
   SmallVector<Value> arguments = {after->getArgument(0)};
-  llvm::append_range(arguments, after->getArguments().drop_front(2));
+  llvm::append_range(arguments, after->getArguments().drop_front(numOwn));
   for (auto [argument, value] :
        llvm::zip_equal(body->getArguments(), arguments))
     argument.replaceAllUsesWith(value);
@@ -352,12 +535,15 @@ void DealtLaunch::rewriteLoop(ItemLoop &items) {
   builder.setInsertionPoint(yield);
   scf::YieldOp::create(builder, loc, yielded);
   yield.erase();
-  loop.replaceAllUsesWith(dealt.getResults().drop_front(2));
+  loop.replaceAllUsesWith(dealt.getResults().drop_front(numOwn));
   loop.erase();
 }
 
 void DealtLaunch::rewrite() {
-  createRing();
+  OpBuilder builder(count);
+  ring = RingOp::create(builder, count.getLoc(),
+                        RingType::get(launch.getContext(), kSlots, getSlot()));
+  createDealer();
   for (ItemLoop &items : loops) {
     rewriteLoop(items);
     for (auto *ops : {&items.first, &items.own, &items.next})
@@ -367,11 +553,13 @@ void DealtLaunch::rewrite() {
       for (arith::CmpIOp op : *ops)
         op.erase();
   }
-  createDealer();
   count.erase();
 }
 
 void DealtLaunch::rewriteStatically() {
+  SmallVector<OfItemOp> all;
+  launch.walk([&](OfItemOp op) { all.push_back(op); });
+  llvm::for_each(all, inlineNumbers);
   OpBuilder builder(count);
   Location loc = count.getLoc();
   Indices index(builder, loc);

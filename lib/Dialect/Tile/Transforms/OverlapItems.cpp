@@ -158,19 +158,6 @@ static WaitMmaOp getWait(MmaAsyncOp product) {
   return wait && wait->getBlock() == product->getBlock() ? wait : WaitMmaOp();
 }
 
-/// Returns true if `op` gives the same wherever it stands in its role: it has
-/// no effects, or reads tables that nothing writes meanwhile.
-static bool isFixed(Operation *op) {
-  if (isMemoryEffectFree(op))
-    return true;
-  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
-      getEffectsRecursively(op);
-  return effects && llvm::all_of(*effects, [](auto &effect) {
-           return isa<MemoryEffects::Read>(effect.getEffect()) &&
-                  isUnwritten(effect.getValue());
-         });
-}
-
 std::optional<StringRef> ItemLoop::analyzeGuard() {
   for (auto branch : items.getBody()->getOps<scf::IfOp>()) {
     bool hasProducts =

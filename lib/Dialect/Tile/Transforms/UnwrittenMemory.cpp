@@ -30,3 +30,14 @@ bool fovea::tile::isUnwritten(Value memory) {
            });
   });
 }
+
+bool fovea::tile::isFixed(Operation *op) {
+  if (isMemoryEffectFree(op))
+    return true;
+  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
+      getEffectsRecursively(op);
+  return effects && llvm::all_of(*effects, [](auto &effect) {
+           return isa<MemoryEffects::Read>(effect.getEffect()) &&
+                  isUnwritten(effect.getValue());
+         });
+}

@@ -8,13 +8,17 @@
 #ifndef FOVEA_LIB_DIALECT_TILE_TRANSFORMS_UNWRITTENMEMORY_H
 #define FOVEA_LIB_DIALECT_TILE_TRANSFORMS_UNWRITTENMEMORY_H
 
-#include "mlir/IR/Value.h"
+#include "mlir/IR/Operation.h"
 
 namespace fovea::tile {
 
 /// Returns true if `memory` is an operand of a launch, no op of which writes
 /// it: what is read there is the same at all times.
 bool isUnwritten(mlir::Value memory);
+
+/// Returns true if `op` gives the same wherever it stands in its role: it has
+/// no effects, or reads tables that nothing writes meanwhile.
+bool isFixed(mlir::Operation *op);
 
 } // namespace fovea::tile
 

@@ -26,6 +26,10 @@ inline constexpr int64_t kWidenedSlots = 2;
 int64_t getSlotBytes(SharedType tile);
 int64_t getSlotBytes(RingType type);
 
+/// Returns where numbers of these types that are published in a slot begin, in
+/// bytes: one behind the other, each at a multiple of its own size.
+llvm::SmallVector<int64_t> getNumberOffsets(mlir::TypeRange numbers);
+
 /// Returns true if copies into the ring's slots leave out rows.
 bool hasRows(RingOp ring);
 

@@ -183,6 +183,35 @@ def DealtOp : Tile_DealtOp<"dealt", (ins Index:$round, Index:$items)> {
   }];
 }
 
+def OfItemOp : Tile_Op<"of_item", [SingleBlock, RecursiveMemoryEffects,
+    RecursivelySpeculatable]> {
+  let summary = "Numbers that follow from that of a program";
+  let description = [{
+    The region computes numbers from that of a program that a block is dealt, and
+    from what is the same for all programs of the launch: where its rows lie, say,
+    from tables. So one thread can compute them for all others
+    (`--tile-deal-items`), before they need them.
+
+    ```mlir
+    %item = tile.dealt %counter[%round] of %items : memref<1xi32, ...>
+    %row, %end = tile.of_item %item {
+    ^bb0(%number: index):
+      %tile = arith.divui %number, %heads : index
+      %row = memref.load %firsts[%tile] : memref<?xi32, ...>
+      %end = memref.load %ends[%tile] : memref<?xi32, ...>
+      tile.yield %row, %end : i32, i32
+    } : i32, i32
+    ```
+  }];
+  let arguments = (ins Index:$item);
+  let results = (outs Variadic<AnyTypeOf<[Index, AnySignlessInteger]>>:$numbers);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $item attr-dict-with-keyword $body (`:` type($numbers)^)?
+  }];
+  let hasVerifier = 1;
+}
+
 def ClaimOp : Tile_Op<"claim", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Takes the next number";
@@ -339,14 +368,15 @@ def CombinePartsOp : Tile_Op<"combine_parts", [RecursiveMemoryEffects,
 }
 
 def YieldOp : Tile_Op<"yield", [Pure, Terminator,
-    ParentOneOf<["MapOp", "LoadOp", "LoadAsyncOp", "OfRowsOp",
+    ParentOneOf<["MapOp", "LoadOp", "LoadAsyncOp", "OfRowsOp", "OfItemOp",
                  "CombinePartsOp"]>]> {
-  let summary = "The element that a map computes, or a number for rows";
+  let summary = "The element that a map computes, or numbers for rows or items";
   let description = [{
     In `tile.map`, the element. In a load whose rows are given by a region, the
     indices of a row's elements, one for each dimension of the source but the
     last. In `tile.of_rows`, the number for a part of the rows. In
-    `tile.combine_parts`, the fragments of the whole.
+    `tile.of_item`, the numbers of a program. In `tile.combine_parts`, the fragments
+    of the whole.
   }];
   let arguments = (ins Variadic<AnyTypeOf<[Tile_Scalar, Tile_AnyFragment]>>:$values);
   let assemblyFormat = "$values attr-dict `:` qualified(type($values))";

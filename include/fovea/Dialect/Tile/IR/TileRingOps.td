@@ -190,31 +190,34 @@ def WriteOp : Tile_SlotOp<"write", [
 def PublishOp : Tile_SlotOp<"publish", [
     TypesMatchWith<"the slot is of the ring's type", "ring", "slot",
                    "::llvm::cast<::fovea::tile::RingType>($_self).getTile()">]> {
-  let summary = "Writes a number to an acquired slot";
+  let summary = "Writes numbers to an acquired slot";
   let description = [{
-    One thread writes the number, below 2^31, to the first element of the slot of
-    `%use`, which becomes full. The slot is of a row of i32.
+    One thread writes the numbers to the slot of `%use`, one behind the other, each
+    at a multiple of its own size; the slot becomes full. The slot is of a row of
+    i32 that has room for them.
 
     ```mlir
-    tile.publish %number into %slot signals %ring[%use]
-        : !tile.ring<2 x !tile.shared<1x4xi32>>
+    tile.publish %number, %row into %slot signals %ring[%use]
+        : !tile.ring<2 x !tile.shared<1x4xi32>>, i32, i64
     ```
   }];
-  let arguments = (ins Index:$number, Tile_AnyShared:$slot, Tile_AnyRing:$ring,
-                       Index:$use);
+  let arguments = (ins Variadic<AnyTypeOf<[I32, I64]>>:$numbers,
+                       Tile_AnyShared:$slot, Tile_AnyRing:$ring, Index:$use);
   let assemblyFormat = [{
-    $number `into` $slot `signals` $ring `[` $use `]` attr-dict `:`
-    qualified(type($ring))
+    $numbers `into` $slot `signals` $ring `[` $use `]` attr-dict `:`
+    qualified(type($ring)) `,` type($numbers)
   }];
   let hasVerifier = 1;
 }
 
-def ReadNumberOp : Tile_Op<"read_number", [
+def ReadNumbersOp : Tile_Op<"read_numbers", [
     MemoryEffects<[MemRead<Tile_SharedMemory>]>]> {
-  let summary = "Reads the number that was published in a slot";
+  let summary = "Reads the numbers that were published in a slot";
   let arguments = (ins Tile_AnyShared:$source);
-  let results = (outs Index:$result);
-  let assemblyFormat = "$source attr-dict `:` qualified(type($source))";
+  let results = (outs Variadic<AnyTypeOf<[I32, I64]>>:$numbers);
+  let assemblyFormat = [{
+    $source attr-dict `:` qualified(type($source)) `->` type($numbers)
+  }];
   let hasVerifier = 1;
 }
 

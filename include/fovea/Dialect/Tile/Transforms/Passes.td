@@ -184,6 +184,25 @@ def TilePersist : Pass<"tile-persist"> {
   ];
 }
 
+def TilePrecomputeItems : Pass<"tile-precompute-items"> {
+  let summary = "Collects what follows from the number of a program";
+  let description = [{
+    Where a program's rows and keys lie follows from its number by divisions, and by
+    reads of tables that the launch does not write. Behind each `tile.dealt` the pass
+    collects these in a `tile.of_item`, which yields as few numbers as suffice for
+    all ops that remain: what takes one short op, a cast, a sum or a comparison,
+    is computed from them once more. `--tile-deal-items` lets the role that deals
+    compute them, ahead of all others.
+
+    A number from which nothing follows by a division or a read stays as it is.
+  }];
+  let dependentDialects = ["::fovea::tile::TileDialect"];
+  let statistics = [
+    Statistic<"numPrecomputed", "num-precomputed",
+              "Number of loops over programs whose numbers were collected">
+  ];
+}
+
 def TileAssignLayouts : Pass<"tile-assign-layouts"> {
   let summary = "Gives fragments, shared tiles and products their form";
   let description = [{
