@@ -442,7 +442,7 @@ func.func @map_yield(%a: !tile.fragment<8x8xf32>) {
 
 func.func @yield_parent(%x: f32) {
   scf.execute_region {
-    // expected-error@+1 {{expects parent op to be one of 'tile.map, tile.load, tile.load_async, tile.of_rows, tile.combine_parts'}}
+    // expected-error@+1 {{expects parent op to be one of 'tile.map, tile.load, tile.load_async, tile.of_rows, tile.of_item, tile.combine_parts'}}
     tile.yield %x : f32
   }
   return

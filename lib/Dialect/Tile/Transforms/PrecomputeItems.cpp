@@ -131,17 +131,19 @@ void ItemNumbers::choose() {
                 item->getBlock()->findAncestorOpInBlock(*user));
           }))
         chosen.insert(result);
-  // What takes a short op is computed again: from one other number, which may
-  // be narrower, or from numbers that are needed anyway.
-  for (bool isChanged = true; isChanged;) {
-    isChanged = false;
-    for (Value value : llvm::to_vector(chosen)) {
-      Operation *op = value.getDefiningOp();
-      SetVector<Value> sources = getSources(op);
+  // What takes a short op is computed again: from numbers that are needed
+  // anyway, the last ones first, and then from one other, which may be
+  // narrower.
+  auto replace = [&](bool isByOther) {
+    bool isChanged = false;
+    SmallVector<Value> before(chosen.getArrayRef());
+    for (Value value : llvm::reverse(before)) {
+      SetVector<Value> sources = getSources(value.getDefiningOp());
       bool isKnown = llvm::all_of(sources, [&](Value source) {
         return source == item || chosen.contains(source);
       });
-      if (isLong(op) || (!isKnown && sources.size() > 1))
+      if (isLong(value.getDefiningOp()) ||
+          !(isKnown || (isByOther && sources.size() == 1)))
         continue;
       chosen.remove(value);
       for (Value source : sources)
@@ -149,7 +151,10 @@ void ItemNumbers::choose() {
           chosen.insert(source);
       isChanged = true;
     }
-  }
+    return isChanged;
+  };
+  while (replace(/*isByOther=*/false) || replace(/*isByOther=*/true))
+    ;
 }
 
 void ItemNumbers::rewrite() {
