@@ -32,43 +32,70 @@ static SmallVector<Coordinate> dimensionsOf(unsigned coordinates) {
   return dimensions;
 }
 
-/// Emits the loop over one block that finds the minimum and the maximum of
-/// `value`. `point` has the batch and the head.
-static scf::ForOp emitBlock(OpBuilder &builder, Location loc, Region &mask,
-                            Value value, Coordinate varying,
-                            SmallVector<Value> point, Value first, Value end) {
-  bool isBoolean = value.getType().isInteger(1);
-  Value min, max;
-  if (isBoolean) {
-    min = arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
-    max = arith::ConstantOp::create(builder, loc, builder.getBoolAttr(false));
-  } else {
-    using Limits = std::numeric_limits<int64_t>;
-    min = arith::ConstantIndexOp::create(builder, loc, Limits::max());
-    max = arith::ConstantIndexOp::create(builder, loc, Limits::min());
+/// Returns the extremes of no values: those that all others replace.
+static std::pair<Value, Value> getExtremesOfNone(OpBuilder &builder,
+                                                 Location loc, Type type) {
+  if (type.isInteger(1)) {
+    Value all =
+        arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
+    return {all, arith::ConstantOp::create(builder, loc,
+                                           builder.getBoolAttr(false))};
   }
-  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  using Limits = std::numeric_limits<int64_t>;
+  Value min = arith::ConstantIndexOp::create(builder, loc, Limits::max());
+  return {min, arith::ConstantIndexOp::create(builder, loc, Limits::min())};
+}
+
+/// Returns the extremes of `extremes` and of `value` of the mask at a point.
+static std::pair<Value, Value> addPoint(OpBuilder &builder, Location loc,
+                                        Region &mask, Value value,
+                                        ArrayRef<Value> point,
+                                        std::pair<Value, Value> extremes) {
+  IRMapping computed;
+  Value x = computeAt(
+      builder, mask, value, [&](Coordinate c) { return point[getScoreDim(c)]; },
+      computed);
+  auto [min, max] = extremes;
+  if (value.getType().isInteger(1))
+    return {arith::AndIOp::create(builder, loc, min, x),
+            arith::OrIOp::create(builder, loc, max, x)};
+  if (!x.getType().isIndex())
+    x = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), x);
+  return {arith::MinSIOp::create(builder, loc, min, x),
+          arith::MaxSIOp::create(builder, loc, max, x)};
+}
+
+/// Emits a loop that finds the minimum and the maximum of values in several
+/// blocks. `emit` returns a point of each block in an iteration.
+static SmallVector<Value> emitExtremes(
+    OpBuilder &builder, Location loc, Region &mask,
+    ArrayRef<TabledValue> values, Value first, Value end,
+    llvm::function_ref<SmallVector<SmallVector<Value>>(OpBuilder &, Value)>
+        emit,
+    size_t blocks) {
+  SmallVector<Value> inits;
+  for (const TabledValue &tabled : values)
+    for (size_t block = 0; block < blocks; ++block) {
+      auto [min, max] = getExtremesOfNone(builder, loc, tabled.value.getType());
+      inits.append({min, max});
+    }
   auto body = [&](OpBuilder &nested, Location loc, Value position,
                   ValueRange extremes) {
-    point[static_cast<unsigned>(varying)] = position;
-    IRMapping computed;
-    Value x = computeAt(
-        nested, mask, value,
-        [&](Coordinate c) { return point[getScoreDim(c)]; }, computed);
-    Value lower, upper;
-    if (isBoolean) {
-      lower = arith::AndIOp::create(nested, loc, extremes[0], x);
-      upper = arith::OrIOp::create(nested, loc, extremes[1], x);
-    } else {
-      if (!x.getType().isIndex())
-        x = arith::IndexCastOp::create(nested, loc, nested.getIndexType(), x);
-      lower = arith::MinSIOp::create(nested, loc, extremes[0], x);
-      upper = arith::MaxSIOp::create(nested, loc, extremes[1], x);
-    }
-    scf::YieldOp::create(nested, loc, ValueRange{lower, upper});
+    SmallVector<SmallVector<Value>> points = emit(nested, position);
+    SmallVector<Value> found;
+    for (const TabledValue &tabled : values)
+      for (ArrayRef<Value> point : points) {
+        size_t at = found.size();
+        auto [min, max] = addPoint(nested, loc, mask, tabled.value, point,
+                                   {extremes[at], extremes[at + 1]});
+        found.append({min, max});
+      }
+    scf::YieldOp::create(nested, loc, found);
   };
-  return scf::ForOp::create(builder, loc, first, end, one, ValueRange{min, max},
-                            body);
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  return llvm::to_vector_of<Value>(
+      scf::ForOp::create(builder, loc, first, end, one, inits, body)
+          .getResults());
 }
 
 /// Returns the first position of a block of a dimension of `length`, and the
@@ -90,16 +117,6 @@ static std::pair<Value, Value> getBlock(OpBuilder &builder, Location loc,
   return {first, end};
 }
 
-/// The same for a tile of rows; for an empty one a row of another, so that the
-/// extremes are values that there are.
-static std::pair<Value, Value> getRows(OpBuilder &builder, Location loc,
-                                       const RowTiles &tiles, Value number) {
-  IndexMath math(builder, loc);
-  auto [first, end] = tiles.getTile(math, number);
-  end = math.max(end, math.min(math.add(first, math.constant(1)), tiles.rows));
-  return {math.materialize(first), math.materialize(end)};
-}
-
 std::pair<OpFoldResult, OpFoldResult> RowTiles::getTile(IndexMath &math,
                                                         Value number) const {
   OpBuilder &builder = math.getBuilder();
@@ -114,75 +131,144 @@ std::pair<OpFoldResult, OpFoldResult> RowTiles::getTile(IndexMath &math,
   return {first, read(ends)};
 }
 
+/// Emits a parallel loop whose items each own one element of all tables.
+static SmallVector<Value> fillTables(
+    OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> shape,
+    ArrayRef<Type> types,
+    llvm::function_ref<SmallVector<Value>(OpBuilder &, ValueRange item)> emit) {
+  SmallVector<Value> inits;
+  for (Type type : types)
+    inits.push_back(tensor::EmptyOp::create(builder, loc, shape, type));
+  auto fill = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
+    ValueRange item = arguments.drop_back(types.size()),
+               outs = arguments.take_back(types.size());
+    SmallVector<Value> elements = emit(nested, item);
+    SmallVector<OpFoldResult> offsets = getAsOpFoldResult(item);
+    SmallVector<OpFoldResult> ones(item.size(), nested.getIndexAttr(1));
+    Value zero = arith::ConstantIndexOp::create(nested, loc, 0);
+    SmallVector<Value> zeros(item.size(), zero);
+    SmallVector<Value> slices;
+    for (auto [out, element] : llvm::zip_equal(outs, elements)) {
+      Value slice =
+          tensor::ExtractSliceOp::create(nested, loc, out, offsets, ones, ones);
+      slices.push_back(
+          tensor::InsertOp::create(nested, loc, element, slice, zeros));
+    }
+    auto parallel = scf::InParallelOp::create(nested, loc);
+    nested.setInsertionPointToStart(parallel.getBody());
+    for (auto [slice, out] : llvm::zip_equal(slices, outs))
+      tensor::ParallelInsertSliceOp::create(nested, loc, slice, out, offsets,
+                                            ones, ones);
+  };
+  return llvm::to_vector_of<Value>(
+      scf::ForallOp::create(builder, loc, shape, inits,
+                            /*mapping=*/std::nullopt, fill)
+          .getResults());
+}
+
+static Type getTableType(OpBuilder &builder, Value value) {
+  return value.getType().isInteger(1) ? value.getType()
+                                      : builder.getIndexType();
+}
+
 MaskTables::MaskTables(OpBuilder &builder, Location loc, Region &mask,
                        ArrayRef<OpFoldResult> sizes, int64_t queryTile,
                        int64_t keyTile, std::optional<RowTiles> rowTiles) {
-  for (auto [value, coordinates] : tabledValues(mask)) {
-    Coordinate varying = varyingOf(coordinates);
+  if (rowTiles) {
+    fillByTiles(builder, loc, mask, *rowTiles);
+    return;
+  }
+  for (const TabledValue &tabled : tabledValues(mask)) {
+    Coordinate varying = varyingOf(tabled.coordinates);
     int64_t block = varying == Coordinate::Row ? queryTile : keyTile;
     OpFoldResult length = sizes[static_cast<unsigned>(varying)];
-    SmallVector<Coordinate> dimensions = dimensionsOf(coordinates);
+    SmallVector<Coordinate> dimensions = dimensionsOf(tabled.coordinates);
     SmallVector<OpFoldResult> shape = llvm::map_to_vector(
         dimensions, [&](Coordinate c) { return sizes[getScoreDim(c)]; });
-    AffineExpr d0 = builder.getAffineDimExpr(0);
-    bool isTile = varying == Coordinate::Row && rowTiles;
-    shape.back() = isTile ? rowTiles->count
-                          : affine::makeComposedFoldedAffineApply(
-                                builder, loc, d0.ceilDiv(block), {length});
-
-    Type element =
-        value.getType().isInteger(1) ? value.getType() : builder.getIndexType();
-    SmallVector<Value> inits;
-    for (int i = 0; i < 2; ++i)
-      inits.push_back(tensor::EmptyOp::create(builder, loc, shape, element));
-    auto fill = [&, value = value](OpBuilder &nested, Location loc,
-                                   ValueRange arguments) {
-      ValueRange ivs = arguments.drop_back(2);
-      ValueRange outs = arguments.take_back(2);
+    shape.back() = affine::makeComposedFoldedAffineApply(
+        builder, loc, builder.getAffineDimExpr(0).ceilDiv(block), {length});
+    auto emit = [&](OpBuilder &nested, ValueRange item) {
       SmallVector<Value> point(4);
-      for (auto [dimension, iv] : llvm::zip(dimensions, ivs))
+      for (auto [dimension, iv] : llvm::zip_equal(dimensions, item))
         point[getScoreDim(dimension)] = iv;
-      auto [first, end] =
-          isTile ? getRows(nested, loc, *rowTiles, ivs.back())
-                 : getBlock(nested, loc, ivs.back(), block, length);
-      scf::ForOp extremes =
-          emitBlock(nested, loc, mask, value, varying, point, first, end);
-
-      // Each item owns one element of both tables.
-      SmallVector<OpFoldResult> offsets = getAsOpFoldResult(ivs);
-      SmallVector<OpFoldResult> ones(ivs.size(), nested.getIndexAttr(1));
-      Value zero = arith::ConstantIndexOp::create(nested, loc, 0);
-      SmallVector<Value> zeros(ivs.size(), zero);
-      SmallVector<Value> tiles;
-      for (auto [out, extreme] : llvm::zip(outs, extremes.getResults())) {
-        Value slice = tensor::ExtractSliceOp::create(nested, loc, out, offsets,
-                                                     ones, ones);
-        tiles.push_back(
-            tensor::InsertOp::create(nested, loc, extreme, slice, zeros));
-      }
-      auto parallel = scf::InParallelOp::create(nested, loc);
-      nested.setInsertionPointToStart(parallel.getBody());
-      for (auto [tile, out] : llvm::zip(tiles, outs))
-        tensor::ParallelInsertSliceOp::create(nested, loc, tile, out, offsets,
-                                              ones, ones);
+      auto [first, end] = getBlock(nested, loc, item.back(), block, length);
+      auto getPoints = [&](OpBuilder &, Value position) {
+        point[static_cast<unsigned>(varying)] = position;
+        return SmallVector<SmallVector<Value>>{point};
+      };
+      return emitExtremes(nested, loc, mask, tabled, first, end, getPoints,
+                          /*blocks=*/1);
     };
-    auto forall = scf::ForallOp::create(builder, loc, shape, inits,
-                                        /*mapping=*/std::nullopt, fill);
-    tables.push_back(
-        {forall.getResult(0), forall.getResult(1), coordinates, block});
+    Type type = getTableType(builder, tabled.value);
+    SmallVector<Value> filled =
+        fillTables(builder, loc, shape, {type, type}, emit);
+    tables.push_back({{{filled[0], filled[1]}}, tabled.coordinates, block});
+  }
+}
+
+/// One loop fills all tables, for each item waits for memory: a step of it
+/// reads all values in a row of each part. Rows of an empty part are the last
+/// one of the tile, those of an empty tile one of another, so that extremes are
+/// values that there are.
+void MaskTables::fillByTiles(OpBuilder &builder, Location loc, Region &mask,
+                             const RowTiles &rowTiles) {
+  numParts = rowTiles.parts;
+  rowsOfPart = rowTiles.rowsOfPart;
+  SmallVector<TabledValue> values = tabledValues(mask);
+  SmallVector<Type> types;
+  for (const TabledValue &tabled : values)
+    types.append(2 * numParts, getTableType(builder, tabled.value));
+  auto emit = [&](OpBuilder &nested, ValueRange item) {
+    IndexMath math(nested, loc);
+    OpFoldResult one = math.constant(1);
+    auto [first, end] = rowTiles.getTile(math, item.front());
+    OpFoldResult last =
+        math.min(math.max(math.sub(end, one), first),
+                 math.max(math.sub(rowTiles.rows, one), math.constant(0)));
+    auto getPoints = [&, first = first](OpBuilder &inner, Value offset) {
+      IndexMath math(inner, loc);
+      SmallVector<SmallVector<Value>> points;
+      for (int64_t part = 0; part < numParts; ++part) {
+        OpFoldResult row =
+            math.add(math.add(first, math.constant(part * rowsOfPart)), offset);
+        SmallVector<Value> point(4);
+        point[getScoreDim(Coordinate::Row)] =
+            math.materialize(math.min(row, last));
+        points.push_back(point);
+      }
+      return points;
+    };
+    // Without a row there is nothing to read.
+    OpFoldResult steps =
+        math.select(math.less(math.constant(0), rowTiles.rows),
+                    math.constant(rowsOfPart), math.constant(0));
+    return emitExtremes(nested, loc, mask, values,
+                        math.materialize(math.constant(0)),
+                        math.materialize(steps), getPoints, numParts);
+  };
+  SmallVector<Value> filled =
+      fillTables(builder, loc, {rowTiles.count}, types, emit);
+  ArrayRef rest(filled);
+  for (const TabledValue &tabled : values) {
+    Table table{{}, tabled.coordinates, rowsOfPart};
+    for (int64_t part = 0; part < numParts; ++part, rest = rest.drop_front(2))
+      table.parts.emplace_back(rest[0], rest[1]);
+    tables.push_back(std::move(table));
   }
 }
 
 SmallVector<Value> MaskTables::getTensors() const {
   SmallVector<Value> tensors;
   for (const Table &table : tables)
-    tensors.append({table.min, table.max});
+    for (auto [min, max] : table.parts)
+      tensors.append({min, max});
   return tensors;
 }
 
-std::optional<Span>
-MaskTables::lookup(Region &mask, Value value, IndexMath &math,
-                   ArrayRef<OpFoldResult> coordinates) const {
+std::optional<Span> MaskTables::lookup(Region &mask, Value value,
+                                       IndexMath &math,
+                                       ArrayRef<OpFoldResult> coordinates,
+                                       std::optional<int64_t> part) const {
   SmallVector<TabledValue> values = tabledValues(mask);
   auto it = llvm::find_if(
       values, [&](const TabledValue &tabled) { return tabled.value == value; });
@@ -204,6 +290,20 @@ MaskTables::lookup(Region &mask, Value value, IndexMath &math,
     return tensor::ExtractOp::create(builder, math.getLoc(), tensor, indices)
         .getResult();
   };
-  OpFoldResult min = extract(table.min);
-  return Span{min, extract(table.max)};
+  bool isBoolean = value.getType().isInteger(1);
+  ArrayRef parts = table.parts;
+  if (part && parts.size() > 1)
+    parts = parts.slice(*part, 1);
+  std::optional<Span> all;
+  for (auto [min, max] : parts) {
+    OpFoldResult first = extract(min), last = extract(max);
+    if (!all)
+      all = {first, last};
+    else if (isBoolean)
+      all = {math.logicalAnd(all->first, first),
+             math.logicalOr(all->last, last)};
+    else
+      all = {math.min(all->first, first), math.max(all->last, last)};
+  }
+  return all;
 }

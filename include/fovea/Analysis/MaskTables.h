@@ -19,6 +19,8 @@ namespace fovea {
 struct RowTiles {
   mlir::Value firsts, ends;
   mlir::OpFoldResult count, rows;
+  /// The parts of a tile, and the rows of each.
+  int64_t parts, rowsOfPart;
 
   /// Returns the first row of a tile, and the one behind its last.
   std::pair<mlir::OpFoldResult, mlir::OpFoldResult>
@@ -32,15 +34,19 @@ class MaskTables {
 public:
   MaskTables() = default;
   /// Emits the kernels that fill the tables of `mask`, one `scf.forall` for
-  /// each value, at the builder's insertion point. `sizes` are those of the
-  /// whole scores: batches, heads, queries, keys. Blocks of rows are those of
+  /// each value, or one for all if they are those of `rowTiles`, at the builder's insertion point. `sizes` are those of the
+  /// whole scores: batches, heads, queries, keys. Blocks of rows are parts of
   /// `rowTiles`, if these are given.
   MaskTables(mlir::OpBuilder &builder, mlir::Location loc, mlir::Region &mask,
              llvm::ArrayRef<mlir::OpFoldResult> sizes, int64_t queryTile,
              int64_t keyTile, std::optional<RowTiles> rowTiles = std::nullopt);
 
   size_t size() const { return tables.size(); }
-  /// Returns the tables, two for each value.
+  /// Returns the parts of a tile's rows that tables tell apart, and the rows of
+  /// each; one part if tiles are at multiples of their size.
+  int64_t getNumParts() const { return numParts; }
+  int64_t getRowsOfPart() const { return rowsOfPart; }
+  /// Returns the tables, two for each value, or for each part of a tile.
   llvm::SmallVector<mlir::Value> getTensors() const;
 
   /// Sets the number of the tile whose rows are looked up, where these are not
@@ -49,19 +55,25 @@ public:
 
   /// Returns the extremes of a tabled value in the tile at `coordinates`, whose
   /// rows and keys are multiples of the tile sizes, but for the rows of a tile
-  /// that has a number. `mask` is the region that the tables were made for, or
-  /// a copy of it.
+  /// that has a number; of such a tile those in one part, if that is given.
+  /// `mask` is the region that the tables were made for, or a copy of it.
   std::optional<Span>
   lookup(mlir::Region &mask, mlir::Value value, IndexMath &math,
-         llvm::ArrayRef<mlir::OpFoldResult> coordinates) const;
+         llvm::ArrayRef<mlir::OpFoldResult> coordinates,
+         std::optional<int64_t> part = std::nullopt) const;
 
 private:
+  void fillByTiles(mlir::OpBuilder &builder, mlir::Location loc,
+                   mlir::Region &mask, const RowTiles &rowTiles);
+
   struct Table {
-    mlir::Value min, max;
+    /// The minimum and the maximum, of each part.
+    llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> parts;
     unsigned coordinates;
     int64_t block;
   };
   llvm::SmallVector<Table> tables;
+  int64_t numParts = 1, rowsOfPart = 0;
   mlir::Value rowTile;
 };
 

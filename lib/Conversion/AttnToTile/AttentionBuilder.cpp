@@ -452,6 +452,24 @@ FailureOr<Value> AttentionBuilder::getBegin(scf::ForOp op) {
   return getOfRows(op, whole, pass, emit);
 }
 
+/// Returns the end of the keys that rows from `first` to `last` of a tile see,
+/// by what is known of its parts.
+static OpFoldResult getEndOf(IndexMath &index, OnlineAttentionOp pass,
+                             OpFoldResult first, OpFoldResult last,
+                             int64_t queries) {
+  ValueRange ends = pass.getEnds();
+  auto size = queries / static_cast<int64_t>(ends.size());
+  OpFoldResult end = index.constant(0);
+  for (auto [part, other] : llvm::enumerate(ends)) {
+    auto begin = static_cast<int64_t>(part) * size;
+    OpFoldResult isIn =
+        index.logicalAnd(index.less(first, index.constant(begin + size)),
+                         index.lessEqual(index.constant(begin), last));
+    end = index.max(end, index.select(isIn, other, index.constant(0)));
+  }
+  return end;
+}
+
 FailureOr<Value> AttentionBuilder::getBound(scf::ForOp op) {
   Value whole = isDescending() ? op.getLowerBound() : op.getUpperBound();
   OnlineAttentionOp pass = getPass(op);
@@ -461,7 +479,9 @@ FailureOr<Value> AttentionBuilder::getBound(scf::ForOp op) {
     IndexMath index(builder, loc);
     OpFoldResult lower = getAsOpFoldResult(op.getLowerBound()),
                  end = op.getUpperBound();
-    if (!pass.getMask().empty()) {
+    if (!pass.getEnds().empty()) {
+      end = getEndOf(index, pass, rows.first, rows.last, sizes.queries);
+    } else if (!pass.getMask().empty()) {
       Span keys = {lower, index.sub(end, index.constant(1))};
       MaskBox box = getBox(index, pass, rows, keys);
       MaskEvaluator mask(pass.getMask(), box, builder, loc);

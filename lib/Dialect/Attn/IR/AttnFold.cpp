@@ -96,8 +96,10 @@ static LogicalResult dropWithoutEffect(Op op, PatternRewriter &rewriter) {
     if (mask)
       rewriter.eraseBlock(&op.getMask().front());
     if constexpr (std::is_same_v<Op, OnlineAttentionOp>)
-      if (mask)
+      if (mask) {
         op.getPartialMutable().clear();
+        op.getEndsMutable().clear();
+      }
     if (dropout) {
       op.removeDropoutAttr();
       op.getSeedMutable().clear();
@@ -178,8 +180,11 @@ struct FoldPartial : OpRewritePattern<Op> {
       return failure();
     rewriter.modifyOpInPlace(op, [&] {
       op.getPartialMutable().clear();
-      if (never)
-        rewriter.eraseBlock(&op.getMask().front());
+      if (!never)
+        return;
+      rewriter.eraseBlock(&op.getMask().front());
+      if constexpr (std::is_same_v<Op, OnlineAttentionOp>)
+        op.getEndsMutable().clear();
     });
     return success();
   }

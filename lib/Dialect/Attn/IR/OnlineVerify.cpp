@@ -92,6 +92,21 @@ static LogicalResult verifyRunningValues(Operation *op, Value acc, Value max,
   return success();
 }
 
+/// Checks that a tile of the schedule has parts of as many rows for all ends.
+static LogicalResult verifyEnds(OnlineAttentionOp op) {
+  auto parts = static_cast<int64_t>(op.getEnds().size());
+  if (parts == 0)
+    return success();
+  if (op.getMask().empty() || !op.getScheduleAttr())
+    return op.emitOpError(
+        "expects `ends` only with a mask region and a schedule");
+  int64_t rows = op.getScheduleAttr().getQueryTile();
+  if (rows % parts != 0)
+    return op.emitOpError("expects a number of `ends` that divides the ")
+           << rows << " queries of a tile, but it is " << parts;
+  return success();
+}
+
 LogicalResult OnlineAttentionOp::verify() {
   Value q = getQuery(), v = getValue(), acc = getAcc();
   for (auto [name, value] : {std::pair<StringRef, Value>{"query", q},
@@ -143,6 +158,8 @@ LogicalResult OnlineAttentionOp::verify() {
     return failure();
   if (getPartial() && getMask().empty())
     return emitOpError("expects `partial` only with a mask region");
+  if (failed(verifyEnds(*this)))
+    return failure();
   if (failed(verifyFinite(*this, "scale", getScale())) ||
       failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
     return failure();

@@ -103,10 +103,15 @@ std::optional<RowRead> RowRead::get(memref::LoadOp read, scf::ForOp loop) {
 void RowRead::hoist() {
   Location loc = read.getLoc();
   OpBuilder builder(loop);
-  // Without a step there may be nothing to read.
-  Value isRead =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
-                            loop.getLowerBound(), loop.getUpperBound());
+  // Without a step there may be nothing to read. The loop alone is to have what
+  // holds for some of the rows.
+  auto ofAll = [](Value bound) {
+    auto ofRows = bound.getDefiningOp<OfRowsOp>();
+    return ofRows ? ofRows.getWhole() : bound;
+  };
+  Value isRead = arith::CmpIOp::create(
+      builder, loc, arith::CmpIPredicate::slt, ofAll(loop.getLowerBound()),
+      ofAll(loop.getUpperBound()));
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
   SmallVector<Value> last;

@@ -7,8 +7,18 @@
 
 #include "OwnRows.h"
 
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
 using namespace mlir;
 using namespace fovea::tile;
+
+static bool onlyReads(Operation *op) {
+  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
+      getEffectsRecursively(op);
+  return effects && llvm::all_of(*effects, [](auto &effect) {
+           return isa<MemoryEffects::Read>(effect.getEffect());
+         });
+}
 
 std::optional<StringRef> fovea::tile::findSharedRows(RoleOp role,
                                                      int64_t rows) {
@@ -30,9 +40,7 @@ std::optional<StringRef> fovea::tile::findSharedRows(RoleOp role,
     auto product = dyn_cast<MmaOp>(op);
     if (product && product.getKind() != MmaKind::Wgmma)
       reason = "has other products than wgmma";
-    auto map = dyn_cast<MapOp>(op);
-    if (map && !isMemoryEffectFree(map) &&
-        !hasSingleEffect<MemoryEffects::Read>(map))
+    if (isa<MapOp>(op) && !onlyReads(op))
       reason = "writes memory in a map";
     auto number = dyn_cast<OfRowsOp>(op);
     if (number && static_cast<int64_t>(number.getRows()) != rows)

@@ -60,6 +60,9 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
     which dropout needs to number its rows (absent: the operands' own).
     `partial(%p)`: the mask region is applied only where `%p` is true; otherwise
     the producer has proven that it keeps all of this tile.
+    `ends [%e0, %e1, ...]`: the rows of a tile of the schedule are divided into as
+    many equal parts, and the producer has proven that the rows of part `n` see no
+    key from coordinate `%en` on.
 
     Where `packed(%rows)` is given, the query is the result of
     `attn.pack_query`, `[B, H, D, Q]` in the accumulation type with the scale
@@ -91,7 +94,8 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
                        Attn_TensorOrMemRef:$max, Attn_TensorOrMemRef:$sum,
                        Variadic<Index>:$at, Variadic<Index>:$whole,
                        Optional<Index>:$rows, Optional<I1>:$partial,
-                       F64Attr:$scale, Attn_UpdateAttr:$update,
+                       Variadic<Index>:$ends, F64Attr:$scale,
+                       Attn_UpdateAttr:$update,
                        OptionalAttr<F64Attr>:$dropout, Optional<I64>:$seed,
                        Optional<I64>:$offset,
                        OptionalAttr<Attn_ScheduleAttr>:$schedule);
@@ -106,7 +110,8 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
                type($acc) `,` type($max) `,` type($sum) `)`
     (`at` `[` $at^ `]`)? (`whole` `[` $whole^ `]`)?
     (`packed` `(` $rows^ `)`)? (`partial` `(` $partial^ `)`)?
-    (`score` $score^)? (`mask` $mask^)? attr-dict (`->` type($results)^)?
+    (`ends` `[` $ends^ `]`)? (`score` $score^)? (`mask` $mask^)? attr-dict
+    (`->` type($results)^)?
   }];
   let hasVerifier = 1;
   let hasCanonicalizer = 1;

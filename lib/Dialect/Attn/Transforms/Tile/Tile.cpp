@@ -469,7 +469,7 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
                             [](Range range) { return range.size; });
     if (schedule.getQueries() == QueryTiles::Sequences &&
         mayHaveSequences(first.getMask()))
-      rowTiles = findSequenceTiles(rewriter, first, queryTile);
+      rowTiles = findSequenceTiles(rewriter, first, queryTile, keyTile);
     tables = fovea::MaskTables(rewriter, first.getLoc(), first.getMask(), sizes,
                                queryTile, keyTile, rowTiles);
   }

@@ -223,6 +223,50 @@ static bool hasCaptureTiles(OnlineAttentionOp pass) {
 /// Backward passes read captured tensors element by element.
 static bool hasCaptureTiles(OnlineBackwardOp) { return false; }
 
+/// Returns the ends of the keys that the parts of a tile's rows see, by tables
+/// that tell them apart.
+static SmallVector<Value> getEnds(RewriterBase &rewriter,
+                                  OnlineAttentionOp pass, const MaskBox &box,
+                                  const MaskTables &tables) {
+  SmallVector<Value> ends;
+  if (tables.getNumParts() == 1)
+    return ends;
+  IndexMath math(rewriter, pass.getLoc());
+  Region &mask = pass.getMask();
+  for (int64_t part = 0; part < tables.getNumParts(); ++part) {
+    OpFoldResult before = math.constant(part * tables.getRowsOfPart());
+    OpFoldResult begin = math.add(box.row.first, before);
+    OpFoldResult hasRows = math.lessEqual(begin, box.row.last);
+    MaskBox own = box;
+    own.row.first = math.min(begin, box.row.last);
+    own.row.last =
+        math.min(math.add(begin, math.constant(tables.getRowsOfPart() - 1)),
+                 box.row.last);
+    MaskEvaluator evaluator(mask, own, rewriter, pass.getLoc());
+    evaluator.setLookup([&](Value value, IndexMath &inner) {
+      return tables.lookup(
+          mask, value, inner,
+          {box.batch.first, box.head.first, box.row.first, box.key.first},
+          part);
+    });
+    OpFoldResult end = evaluator.bounds(Coordinate::Key).upper;
+    ends.push_back(
+        math.materialize(math.select(hasRows, end, math.constant(0))));
+  }
+  return ends;
+}
+
+static SmallVector<Value> getEnds(RewriterBase &, OnlineBackwardOp,
+                                  const MaskBox &, const MaskTables &) {
+  return {};
+}
+
+static void setEnds(OnlineAttentionOp pass, ValueRange ends) {
+  pass.getEndsMutable().assign(ends);
+}
+
+static void setEnds(OnlineBackwardOp, ValueRange) {}
+
 template <typename OpTy>
 static FailureOr<MaskedLoopInfo>
 tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
@@ -278,6 +322,8 @@ tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
       first = getTileOf(math, *first, kCaptureColumns);
   }
 
+  if (info.hasMask && isAlongKeys)
+    setEnds(pass, getEnds(rewriter, pass, box, tables));
   OpFoldResult begin = lower, end = upper;
   if (part)
     std::tie(begin, end) = getTilesOf(math, *part, lower, upper, tileSize);

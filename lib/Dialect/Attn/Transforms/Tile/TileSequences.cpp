@@ -20,9 +20,10 @@ namespace {
 /// The loops in front of one attention.
 class SequenceFinder {
 public:
-  SequenceFinder(RewriterBase &rewriter, OnlineAttentionOp pass, int64_t tile)
+  SequenceFinder(RewriterBase &rewriter, OnlineAttentionOp pass, int64_t tile,
+                 int64_t keyTile)
       : rewriter(rewriter), loc(pass.getLoc()), mask(pass.getMask()),
-        tile(tile) {
+        tile(tile), keyTile(keyTile) {
     rewriter.setInsertionPoint(pass);
     sizes = getScoreSizes(rewriter, pass);
     IndexMath math(rewriter, loc);
@@ -49,7 +50,7 @@ private:
   RewriterBase &rewriter;
   Location loc;
   Region &mask;
-  int64_t tile;
+  int64_t tile, keyTile;
   SmallVector<OpFoldResult> sizes;
   OpFoldResult rows, blocks;
 };
@@ -205,6 +206,11 @@ RowTiles SequenceFinder::run() {
   RowTiles tiles;
   tiles.rows = rows;
   tiles.count = math.mul(blocks, math.constant(2));
+  // The rows that a group of warps owns, if groups can end a step apart.
+  constexpr int64_t kRowsOfPart = 64;
+  bool hasParts = tile % kRowsOfPart == 0 && keyTile <= tile - kRowsOfPart;
+  tiles.parts = hasParts ? tile / kRowsOfPart : 1;
+  tiles.rowsOfPart = tile / tiles.parts;
   // A kernel knows that numbers of 32 bits without a sign are small.
   Type narrow = rewriter.getI32Type();
   SmallVector<Value> tables =
@@ -219,6 +225,6 @@ RowTiles SequenceFinder::run() {
 
 RowTiles fovea::attn::findSequenceTiles(RewriterBase &rewriter,
                                         OnlineAttentionOp pass,
-                                        int64_t queryTile) {
-  return SequenceFinder(rewriter, pass, queryTile).run();
+                                        int64_t queryTile, int64_t keyTile) {
+  return SequenceFinder(rewriter, pass, queryTile, keyTile).run();
 }

@@ -27,9 +27,10 @@
 namespace fovea::attn {
 
 /// Emits, in front of `pass`, which is not yet tiled, the loops that find its
-/// tiles of at most `queryTile` queries.
+/// tiles of at most `queryTile` queries, with parts that may differ by steps of
+/// `keyTile` keys.
 RowTiles findSequenceTiles(mlir::RewriterBase &rewriter, OnlineAttentionOp pass,
-                           int64_t queryTile);
+                           int64_t queryTile, int64_t keyTile);
 
 } // namespace fovea::attn
 
