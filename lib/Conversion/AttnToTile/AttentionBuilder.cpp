@@ -534,6 +534,64 @@ FailureOr<Value> AttentionBuilder::getPartial(OnlineAttentionOp op) {
   return getOfRows(op, op.getPartial(), op, emit, kMostOps);
 }
 
+Value AttentionBuilder::emitArePartial(OpBuilder &builder, OnlineAttentionOp op,
+                                       const ScoreTile &tile) {
+  FragmentMath math(builder, loc);
+  Region &mask = op.getMask();
+  SmallVector<TabledValue> tabled = tabledValues(mask);
+  SmallVector<Value> read;
+  for (const TabledValue &each : tabled)
+    read.push_back(math.map(
+        sizes.getRows().cloneWith(each.value.getType()), {}, {},
+        [&](OpBuilder &body, ValueRange, ValueRange coordinates) {
+          OpFoldResult row = coordinates[0], key = body.getIndexAttr(0);
+          return tile.emitRegion(body, mask, tile.getPlace(body, loc, row, key),
+                                 tile.getExisting(body, loc, row, key, mask),
+                                 each.value, {});
+        }));
+
+  // Emitted in front of what is converted, and then converted like the ops
+  // around it.
+  OpBuilder before(op);
+  Type type = builder.getI1Type();
+  auto map = MapOp::create(before, loc, sizes.getRows().cloneWith(type), read,
+                           ValueRange(), ValueRange());
+  Block *body = before.createBlock(&map.getBody());
+  for (const TabledValue &each : tabled)
+    body->addArgument(each.value.getType(), loc);
+  body->addArgument(before.getIndexType(), loc);
+  IndexMath index(before, loc);
+  auto view = TileView::getSource(op.getQuery(), forall.getRegion());
+  RowsOfTile rows = {index.constant(0), index.constant(sizes.queries - 1),
+                     getRows(before, loc, *view, /*ofWhole=*/false)};
+  OpFoldResult key = getAsOpFoldResult(op.getAt()[3]);
+  Span keys = {key, index.add(key, index.constant(sizes.keys - 1))};
+  MaskEvaluator evaluator(mask, getBox(index, op, rows, keys), before, loc);
+  evaluator.setLookup([&](Value value,
+                          IndexMath &inner) -> std::optional<Span> {
+    auto place = llvm::find_if(
+        tabled, [&](const TabledValue &each) { return each.value == value; });
+    if (place == tabled.end())
+      return std::nullopt;
+    Value element = body->getArgument(place - tabled.begin());
+    if (!element.getType().isIndex() && !element.getType().isInteger(1))
+      element = arith::IndexCastOp::create(
+          inner.getBuilder(), loc, inner.getBuilder().getIndexType(), element);
+    return Span{element, element};
+  });
+  Value isPartial =
+      index.materialize(index.logicalNot(evaluator.evaluate().all),
+                        /*isBoolean=*/true);
+  tile::YieldOp::create(before, loc, isPartial);
+  IRMapping values(mapping);
+  FailureOr<Operation *> converted = cloneScalar(builder, *map, values);
+  rewriter.eraseOp(map);
+  // Any value will do for a program that is thrown away.
+  if (failed(converted))
+    return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
+  return AnyOp::create(builder, loc, type, cast<MapOp>(*converted).getResult());
+}
+
 LogicalResult AttentionBuilder::convertFor(scf::ForOp op) {
   if (op->getParentOp() == forall && failed(loadInit(/*isEnd=*/false)))
     return failure();
@@ -667,6 +725,12 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
   step.loadCapture = [&](OpBuilder &builder, tensor::ExtractOp read) {
     return loadCapture(builder, read, step.tile);
   };
+  // Of a tile of queries that has parts many rows see all keys of a step where
+  // others do not.
+  if (!op.getEnds().empty())
+    step.arePartial = [&](OpBuilder &builder) {
+      return emitArePartial(builder, op, step.tile);
+    };
   Value left = *query;
   if (readsQueries)
     std::tie(left, step.factors) = readQuery(*query);

@@ -72,6 +72,10 @@ private:
   mlir::Value getEnds(mlir::scf::ForOp op);
   /// Returns whether the mask must be applied: some rows may have none.
   mlir::FailureOr<mlir::Value> getPartial(attn::OnlineAttentionOp op);
+  /// Returns whether the mask removes keys of a step for a row of the executing
+  /// warp, by what it reads of tensors for each.
+  mlir::Value emitArePartial(mlir::OpBuilder &builder,
+                             attn::OnlineAttentionOp op, const ScoreTile &tile);
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);
   mlir::LogicalResult convertOnline(attn::OnlineAttentionOp op);
   /// Returns the captured tensors of which tiles come from column `key` on.

@@ -400,6 +400,16 @@ Value StepScores::masked(Value scores) {
                                                      elements[0], lowest);
                     });
   };
-  return chooseMasked(math, step.tile, op.getMask(), scores, isNeeded, isShort,
-                      map);
+  auto choose = [&](OpFoldResult isNeeded) {
+    return chooseMasked(math, step.tile, op.getMask(), scores, isNeeded,
+                        isShort, map);
+  };
+  if (!step.arePartial)
+    return choose(isNeeded);
+  auto chooseByRows = [&] {
+    return choose(
+        IndexMath(builder, loc).logicalOr(isShort, step.arePartial(builder)));
+  };
+  return math.choose(isNeeded, sizes.getScores(), chooseByRows,
+                     [&] { return scores; });
 }

@@ -91,6 +91,9 @@ struct KeyStep {
   /// whole tile.
   std::function<mlir::Value(mlir::OpBuilder &, mlir::tensor::ExtractOp)>
       loadCapture;
+  /// The function that asks whether the mask removes keys for a row of the
+  /// warp, where that may be worth it; else null.
+  std::function<mlir::Value(mlir::OpBuilder &)> arePartial;
 };
 
 /// Returns `scores`, or where `isNeeded` what `map` emits to mask them by a

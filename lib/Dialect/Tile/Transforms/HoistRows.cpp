@@ -45,14 +45,19 @@ public:
   /// Returns the read if it can be moved in front of `loop`.
   static std::optional<RowRead> get(memref::LoadOp read, scf::ForOp loop);
 
-  /// Reads for each row in front of the loop, and gives the map what it reads.
-  void hoist();
+  /// Reads for each row in front of the loop. Returns what it reads.
+  Value hoist();
+  /// Gives the map what is read for each row.
+  void replaceBy(Value rows);
+  /// Returns true if `other`, perhaps of another map, reads the same.
+  bool isSame(RowRead &other);
 
 private:
   RowRead(memref::LoadOp read, MapOp map, scf::ForOp loop)
       : read(read), map(map), loop(loop) {}
 
   bool collect(Value value);
+  bool isSame(Value own, Value value, RowRead &other);
   Value getRow() { return map.getBody().getArgument(map->getNumOperands()); }
 
   memref::LoadOp read;
@@ -83,8 +88,8 @@ std::optional<RowRead> RowRead::get(memref::LoadOp read, scf::ForOp loop) {
   constexpr unsigned kMostBits = 32;
   auto map = dyn_cast<MapOp>(read->getParentOp());
   Type type = read.getType();
-  if (!map || map.getResult().getType().getRank() != 2 ||
-      !type.isIntOrFloat() || type.getIntOrFloatBitWidth() > kMostBits ||
+  if (!map || !type.isIntOrFloat() ||
+      type.getIntOrFloatBitWidth() > kMostBits ||
       !isUnwritten(read.getMemRef()))
     return std::nullopt;
   RowRead found(read, map, loop);
@@ -100,7 +105,41 @@ std::optional<RowRead> RowRead::get(memref::LoadOp read, scf::ForOp loop) {
   return found;
 }
 
-void RowRead::hoist() {
+bool RowRead::isSame(Value own, Value value, RowRead &other) {
+  if (own == getRow() || value == other.getRow())
+    return own == getRow() && value == other.getRow();
+  Operation *op = own.getDefiningOp(), *same = value.getDefiningOp();
+  if (own == value || !op || !same || !slice.contains(op) ||
+      !other.slice.contains(same))
+    return own == value;
+  return OperationEquivalence::isEquivalentTo(
+      op, same, [&](Value a, Value b) { return success(isSame(a, b, other)); },
+      /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
+}
+
+bool RowRead::isSame(RowRead &other) {
+  return read.getMemRef() == other.read.getMemRef() &&
+         llvm::all_of_zip(
+             read.getIndices(), other.read.getIndices(),
+             [&](Value own, Value value) { return isSame(own, value, other); });
+}
+
+void RowRead::replaceBy(Value rows) {
+  bool isOfRows = map.getResult().getType().getRank() == 1;
+  unsigned argument = map.getInputs().size();
+  if (isOfRows) {
+    map.getInputsMutable().append(rows);
+  } else {
+    argument += map.getRows().size();
+    map.getRowsMutable().append(rows);
+  }
+  Value given =
+      map.getBody().insertArgument(argument, read.getType(), read.getLoc());
+  read.replaceAllUsesWith(given);
+  read.erase();
+}
+
+Value RowRead::hoist() {
   Location loc = read.getLoc();
   OpBuilder builder(loop);
   // Without a step there may be nothing to read. The loop alone is to have what
@@ -109,9 +148,9 @@ void RowRead::hoist() {
     auto ofRows = bound.getDefiningOp<OfRowsOp>();
     return ofRows ? ofRows.getWhole() : bound;
   };
-  Value isRead = arith::CmpIOp::create(
-      builder, loc, arith::CmpIPredicate::slt, ofAll(loop.getLowerBound()),
-      ofAll(loop.getUpperBound()));
+  Value isRead = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
+                                       ofAll(loop.getLowerBound()),
+                                       ofAll(loop.getUpperBound()));
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
   SmallVector<Value> last;
@@ -156,11 +195,7 @@ void RowRead::hoist() {
       });
   YieldOp::create(builder, loc, element.getResult(0));
 
-  unsigned argument = map.getInputs().size() + map.getRows().size();
-  map.getRowsMutable().append(rows.getResult());
-  Value given = map.getBody().insertArgument(argument, read.getType(), loc);
-  read.replaceAllUsesWith(given);
-  read.erase();
+  return rows;
 }
 
 void HoistRows::runOnOperation() {
@@ -168,18 +203,29 @@ void HoistRows::runOnOperation() {
   constexpr size_t kMostReads = 2;
   getOperation()->walk([&](LaunchOp launch) {
     for (auto loop : launch.getBody().getOps<scf::ForOp>()) {
-      SmallVector<RowRead> reads;
+      // The reads of each row that are the same.
+      SmallVector<SmallVector<RowRead>> reads;
       loop.walk([&](memref::LoadOp read) {
-        if (std::optional<RowRead> found = RowRead::get(read, loop))
-          reads.push_back(std::move(*found));
+        std::optional<RowRead> found = RowRead::get(read, loop);
+        if (!found)
+          return;
+        auto same = llvm::find_if(reads, [&](SmallVector<RowRead> &others) {
+          return others.front().isSame(*found);
+        });
+        if (same == reads.end())
+          same = &reads.emplace_back();
+        same->push_back(std::move(*found));
       });
       if (reads.size() > kMostReads) {
         LDBG() << "loop at " << loop.getLoc() << " stays: it has "
                << reads.size() << " reads of rows";
         continue;
       }
-      for (RowRead &read : reads)
-        read.hoist();
+      for (SmallVector<RowRead> &same : reads) {
+        Value rows = same.front().hoist();
+        for (RowRead &read : same)
+          read.replaceBy(rows);
+      }
       numHoisted += reads.size();
     }
   });
