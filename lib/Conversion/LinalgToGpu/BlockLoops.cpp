@@ -105,22 +105,29 @@ static Value combineAll(ImplicitLocOpBuilder &builder, Operation *combiner,
   return parts.front();
 }
 
-Value fovea::reduceBlock(OpBuilder &outer, const BlockThread &thread,
-                         Operation *combiner, Value partial) {
-  ImplicitLocOpBuilder builder(combiner->getLoc(), outer);
-  Value value = reduceWarp(builder, combiner, partial);
+SmallVector<Value> fovea::reduceBlock(OpBuilder &outer,
+                                      const BlockThread &thread,
+                                      ArrayRef<Operation *> combiners,
+                                      ValueRange partials) {
+  gpu::LaunchOp launch = thread.launch;
+  ImplicitLocOpBuilder builder(launch.getLoc(), outer);
+  SmallVector<Value> ofWarp;
+  for (auto [combiner, partial] : llvm::zip_equal(combiners, partials))
+    ofWarp.push_back(reduceWarp(builder, combiner, partial));
   std::optional<int64_t> count = getConstantIntValue(thread.count);
   if (count == machine::kWarpSize)
-    return value;
+    return ofWarp;
 
-  // Each warp leaves its value in shared memory, and each combines all of them.
+  // Each warp leaves its values in shared memory, and each combines all of
+  // them.
   auto space = gpu::AddressSpaceAttr::get(builder.getContext(),
                                           gpu::AddressSpace::Workgroup);
-  auto type =
-      MemRefType::get(machine::kLargestBlock / machine::kWarpSize,
-                      value.getType(), MemRefLayoutAttrInterface(), space);
-  gpu::LaunchOp launch = thread.launch;
-  Value values = launch.addWorkgroupAttribution(type, builder.getLoc());
+  SmallVector<Value> memory;
+  for (Value value : ofWarp)
+    memory.push_back(launch.addWorkgroupAttribution(
+        MemRefType::get(machine::kLargestBlock / machine::kWarpSize,
+                        value.getType(), MemRefLayoutAttrInterface(), space),
+        builder.getLoc()));
   Value lanes = arith::ConstantIndexOp::create(builder, machine::kWarpSize);
   Value zero = arith::ConstantIndexOp::create(builder, 0);
   Value warp = arith::DivUIOp::create(builder, thread.id, lanes);
@@ -129,26 +136,35 @@ Value fovea::reduceBlock(OpBuilder &outer, const BlockThread &thread,
   Value isFirst =
       arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, lane, zero);
   scf::IfOp::create(builder, isFirst, [&](OpBuilder &inner, Location loc) {
-    memref::StoreOp::create(inner, loc, value, values, warp);
+    for (auto [value, values] : llvm::zip_equal(ofWarp, memory))
+      memref::StoreOp::create(inner, loc, value, values, warp);
     scf::YieldOp::create(inner, loc);
   });
   gpu::BarrierOp::create(builder);
-  if (count && *count <= kFewWarps * machine::kWarpSize)
-    return combineAll(builder, combiner, values, *count / machine::kWarpSize);
-  Value isWarp =
-      arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, lane, warps);
-  auto branch = scf::IfOp::create(
-      builder, isWarp,
-      [&](OpBuilder &inner, Location loc) {
-        Value other = memref::LoadOp::create(inner, loc, values, lane);
-        scf::YieldOp::create(inner, loc, other);
-      },
-      [&](OpBuilder &inner, Location loc) {
-        Value neutral = arith::ConstantOp::create(
-            inner, loc, *arith::getNeutralElement(combiner));
-        scf::YieldOp::create(inner, loc, neutral);
-      });
-  return reduceWarp(builder, combiner, branch.getResult(0));
+  bool areFew = count && *count <= kFewWarps * machine::kWarpSize;
+  SmallVector<Value> results;
+  for (auto [combiner, values] : llvm::zip_equal(combiners, memory)) {
+    if (areFew) {
+      results.push_back(
+          combineAll(builder, combiner, values, *count / machine::kWarpSize));
+      continue;
+    }
+    Value isWarp =
+        arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, lane, warps);
+    auto branch = scf::IfOp::create(
+        builder, isWarp,
+        [&](OpBuilder &inner, Location loc) {
+          Value other = memref::LoadOp::create(inner, loc, values, lane);
+          scf::YieldOp::create(inner, loc, other);
+        },
+        [&](OpBuilder &inner, Location loc) {
+          Value neutral = arith::ConstantOp::create(
+              inner, loc, *arith::getNeutralElement(combiner));
+          scf::YieldOp::create(inner, loc, neutral);
+        });
+    results.push_back(reduceWarp(builder, combiner, branch.getResult(0)));
+  }
+  return results;
 }
 
 //===----------------------------------------------------------------------===//
@@ -191,9 +207,8 @@ static void emitBlockSum(OpBuilder &builder, const BlockThread &thread,
         SmallVector<Value> ivs = delinearize(inner, loc, term, sizes);
         scf::YieldOp::create(inner, loc, emitTerm(inner, op, ivs, carried));
       });
-  SmallVector<Value> totals;
-  for (auto [combiner, partial] : llvm::zip_equal(combiners, loop.getResults()))
-    totals.push_back(reduceBlock(builder, thread, combiner, partial));
+  SmallVector<Value> totals =
+      reduceBlock(builder, thread, combiners, loop.getResults());
   Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
                                         thread.id, zero);
   scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &inner, Location) {

@@ -29,12 +29,14 @@ struct BlockThread {
 mlir::Value combine(mlir::OpBuilder &builder, mlir::Operation *combiner,
                     mlir::Value a, mlir::Value b);
 
-/// Combines the values `partial` of all threads by the binary op `combiner`,
-/// whose neutral element is known, in an order that depends on the number of
-/// threads only. Every thread gets the result. All threads of the block must
-/// come here; before they come here again there must be a barrier.
-mlir::Value reduceBlock(mlir::OpBuilder &builder, const BlockThread &thread,
-                        mlir::Operation *combiner, mlir::Value partial);
+/// Combines each of the values `partials` of all threads by a binary op, whose
+/// neutral element is known, in an order that depends on the number of threads
+/// only. Every thread gets the results. All threads of the block must come
+/// here; before they come here again there must be a barrier.
+llvm::SmallVector<mlir::Value>
+reduceBlock(mlir::OpBuilder &builder, const BlockThread &thread,
+            llvm::ArrayRef<mlir::Operation *> combiners,
+            mlir::ValueRange partials);
 
 /// Emits `op` as loops that the threads of a block share: over points of the
 /// parallel loops, or, where there is one point, over the terms of its sum.

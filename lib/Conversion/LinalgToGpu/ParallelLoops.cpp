@@ -55,6 +55,8 @@ static constexpr int64_t kBufferAlignment = 64;
 static constexpr int64_t kMostThreads = 512;
 static constexpr int64_t kUsualThreads = 256;
 static constexpr int64_t kElementsPerThread = 4;
+/// The steps of a loop that threads share, where they are not known.
+static constexpr int64_t kUsualSteps = 128;
 /// The most points of an iteration that are threads' items of their own.
 static constexpr int64_t kMostPoints = 1024;
 
@@ -363,14 +365,17 @@ static void shareReduction(RewriterBase &rewriter, const BlockThread &thread,
   loop.setLowerBound(first);
   loop.setStep(stride);
   rewriter.setInsertionPointAfter(loop);
-  for (auto [result, init, combiner] :
-       llvm::zip_equal(loop.getResults(), inits, combiners)) {
-    // The loop's own partial result becomes an operand of the sum's ops only.
-    SmallVector<OpOperand *> uses = llvm::map_to_vector(
-        result.getUses(), [](OpOperand &use) { return &use; });
-    Value sum = combine(rewriter, combiner, init,
-                        reduceBlock(rewriter, thread, combiner, result));
-    for (OpOperand *use : uses)
+  // The loop's own partial results become operands of the sums' ops only.
+  SmallVector<SmallVector<OpOperand *>> uses;
+  for (Value result : loop.getResults())
+    uses.push_back(llvm::map_to_vector(result.getUses(),
+                                       [](OpOperand &use) { return &use; }));
+  SmallVector<Value> totals =
+      reduceBlock(rewriter, thread, combiners, loop.getResults());
+  for (auto [init, combiner, total, ofResult] :
+       llvm::zip_equal(inits, combiners, totals, uses)) {
+    Value sum = combine(rewriter, combiner, init, total);
+    for (OpOperand *use : ofResult)
       use->set(sum);
   }
   gpu::BarrierOp::create(rewriter, loc);
@@ -417,6 +422,14 @@ int64_t LoopConverter::chooseThreads() {
     most = std::max(most, elements);
   });
   int64_t threads = llvm::divideCeil(most, kElementsPerThread);
+  // A loop waits for memory in each step.
+  forall.getBody()->walk([&](scf::ForOp loop) {
+    if (loop.getNumResults() == 0 || getCombiners(loop).empty())
+      return;
+    std::optional<APInt> trips = loop.getStaticTripCount();
+    int64_t steps = trips ? trips->getSExtValue() : kUsualSteps;
+    threads = std::max(threads, std::min(steps, kUsualThreads));
+  });
   threads = llvm::alignTo(threads, machine::kWarpSize);
   return std::clamp(threads, machine::kWarpSize, kMostThreads);
 }
@@ -547,6 +560,18 @@ void LoopConverter::placeBuffer(gpu::LaunchOp launch, memref::AllocOp alloc,
 }
 
 /// Shares the ops on memory in the body among the threads of the block.
+/// Returns true if `next` is the first op behind `op` that has an effect.
+static bool isNextEffect(Operation *op, Operation *next) {
+  for (Operation *other = op->getNextNode(); other;
+       other = other->getNextNode()) {
+    if (other == next)
+      return true;
+    if (!isMemoryEffectFree(other))
+      return false;
+  }
+  return false;
+}
+
 void LoopConverter::shareBody(gpu::LaunchOp launch) {
   IRRewriter rewriter(launch.getContext());
   SmallVector<scf::ForallOp> loops;
@@ -566,11 +591,6 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
     return isa<scf::IfOp, linalg::LinalgOp>(op) ? WalkResult::skip()
                                                 : WalkResult::advance();
   });
-  // That the number of threads is known spares the way through memory.
-  BlockThread known = thread;
-  known.count = launch.getBlockSizeX();
-  for (scf::ForOp loop : reductions)
-    shareReduction(rewriter, known, loop, getCombiners(loop));
   SmallVector<Operation *> ops;
   launch.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<linalg::LinalgOp, memref::StoreOp>(op))
@@ -578,22 +598,36 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
     return isa<linalg::LinalgOp>(op) ? WalkResult::skip()
                                      : WalkResult::advance();
   });
-  for (Operation *op : ops) {
-    rewriter.setInsertionPoint(op);
-    if (isa<memref::StoreOp>(op)) {
-      Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
-      Value isFirst = arith::CmpIOp::create(
-          rewriter, loc, arith::CmpIPredicate::eq, thread.id, zero);
-      auto branch =
-          scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false);
-      op->moveBefore(branch.thenBlock()->getTerminator());
-      rewriter.setInsertionPointAfter(branch);
+  // That the number of threads is known spares the way through memory.
+  // Otherwise threads store what they exchange.
+  BlockThread known = thread;
+  known.count = launch.getBlockSizeX();
+  for (scf::ForOp loop : reductions)
+    shareReduction(rewriter, known, loop, getCombiners(loop));
+  for (size_t at = 0; at < ops.size(); ++at) {
+    Operation *op = ops[at];
+    if (auto generic = dyn_cast<linalg::LinalgOp>(op)) {
+      rewriter.setInsertionPoint(op);
+      emitBlockLoops(rewriter, thread, generic);
       gpu::BarrierOp::create(rewriter, loc);
+      rewriter.eraseOp(op);
       continue;
     }
-    emitBlockLoops(rewriter, thread, cast<linalg::LinalgOp>(op));
+    // One thread stores, with one barrier for all that nothing comes between.
+    SmallVector<Operation *> stores = {op};
+    while (at + 1 < ops.size() && isa<memref::StoreOp>(ops[at + 1]) &&
+           isNextEffect(stores.back(), ops[at + 1]))
+      stores.push_back(ops[++at]);
+    rewriter.setInsertionPoint(stores.back());
+    Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+    Value isFirst = arith::CmpIOp::create(
+        rewriter, loc, arith::CmpIPredicate::eq, thread.id, zero);
+    auto branch = scf::IfOp::create(rewriter, loc, isFirst,
+                                    /*withElseRegion=*/false);
+    for (Operation *store : stores)
+      store->moveBefore(branch.thenBlock()->getTerminator());
+    rewriter.setInsertionPointAfter(branch);
     gpu::BarrierOp::create(rewriter, loc);
-    rewriter.eraseOp(op);
   }
 }
 

@@ -585,11 +585,11 @@ void RowEmitter::emitReduction(linalg::GenericOp op, unsigned loop) {
             emitLane(op, loop, invariants, read, vector, lane, carried, clones);
       return carried;
     });
+  SmallVector<Value> totals = reduceBlock(builder, thread, combiners, partials);
   for (auto [index, output] : llvm::enumerate(op.getDpsInitsMutable())) {
-    Value total =
-        reduceBlock(builder, thread, combiners[index], partials[index]);
     Value before = loadScalar(op, output);
-    storeScalar(op, output, combine(builder, combiners[index], before, total));
+    storeScalar(op, output,
+                combine(builder, combiners[index], before, totals[index]));
   }
 }
 

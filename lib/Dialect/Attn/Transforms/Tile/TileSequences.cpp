@@ -193,14 +193,18 @@ RowTiles SequenceFinder::run() {
   // The last row of each block that begins a sequence, or -1.
   Value begins =
       fill(blocks, index, [&](IndexMath &math, Value block) {
-        OpFoldResult none = math.constant(-1);
-        OpFoldResult lower = math.mul(block, math.constant(tile));
-        OpFoldResult upper =
-            math.min(math.add(lower, math.constant(tile)), rows);
-        return SmallVector<OpFoldResult>{reduceMax(
-            math, lower, upper, none, [&](IndexMath &inner, Value row) {
-              return inner.select(isBegin(inner, row), row, none);
-            })};
+        OpFoldResult none = math.constant(-1), zero = math.constant(0);
+        OpFoldResult first = math.mul(block, math.constant(tile)),
+                     last = math.max(math.sub(rows, math.constant(1)), zero);
+        // As many steps whatever there is; without a row nothing is read.
+        OpFoldResult steps =
+            math.select(math.less(zero, rows), math.constant(tile), zero);
+        auto getTerm = [&](IndexMath &inner, Value offset) {
+          OpFoldResult row = inner.min(inner.add(first, offset), last);
+          return inner.select(isBegin(inner, row), row, none);
+        };
+        return SmallVector<OpFoldResult>{
+            reduceMax(math, zero, steps, none, getTerm)};
       }).front();
   IndexMath math(rewriter, loc);
   RowTiles tiles;
