@@ -464,18 +464,31 @@ func.func @kernels_in_parallel(%x: memref<4x8xf32>) {
 
 // -----
 
-// The threads of an iteration's block share a loop that combines integers; the
-// sum of floats keeps its order, in all threads.
+// The threads of an iteration's block, as many as it has steps, share a loop that combines
+// integers: each warp leaves what it finds in shared memory, and all threads read that.
+// The sum of floats keeps its order, in all threads. One thread stores the results.
 // CHECK-LABEL: func @reductions(
-// CHECK:         gpu.launch blocks(%{{.*}}) in {{.*}} threads(%[[THREAD:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c32{{,}}
-// CHECK:           %[[MIN:.*]] = scf.for %[[AT:.*]] = %[[THREAD]] to %c100 step %c32 iter_args(%{{.*}} = %c9223372036854775807)
+// CHECK:         gpu.launch blocks(%{{.*}}) in {{.*}} threads(%[[THREAD:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c128{{,}} {{.*}} workgroup(%[[ALL:.*]] : memref<32xindex
+// CHECK:           %[[MIN:.*]] = scf.for %[[AT:.*]] = %[[THREAD]] to %c100 step %c128 iter_args(%{{.*}} = %c9223372036854775807)
 // CHECK:             memref.load %{{.*}}[%{{.*}}, %[[AT]]]
 // CHECK:             arith.minsi
 // CHECK-COUNT-5:   arith.minsi
+// CHECK:           scf.if
+// CHECK-NEXT:        memref.store %{{.*}}, %[[ALL]]
+// CHECK-NEXT:      }
+// CHECK-NEXT:      gpu.barrier
+// CHECK-COUNT-4:   memref.load %[[ALL]]
 // CHECK:           arith.minsi %{{.*}}, %c7{{ }}
 // CHECK:           gpu.barrier
 // CHECK:           scf.for %{{.*}} = %c0 to %c100 step %c1 iter_args
 // CHECK:             arith.addf
+// CHECK:           %[[IS:.*]] = arith.cmpi eq, %[[THREAD]], %c0
+// CHECK-NEXT:      scf.if %[[IS]] {
+// CHECK-NEXT:        memref.store %{{.*}} : memref<4xindex>
+// CHECK-NEXT:        memref.store %{{.*}} : memref<4xf32>
+// CHECK-NEXT:      }
+// CHECK-NEXT:      gpu.barrier
+// CHECK-NOT:       memref.store
 func.func @reductions(%in: memref<4x100xindex>, %floats: memref<4x100xf32>, %out: memref<4xindex>, %sums: memref<4xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -116,6 +116,22 @@ func.func @online_update(%q: tensor<1x1x8x64xf32>, %m: tensor<1x1x8xf32>) -> (te
 
 // -----
 
+// CHECK-LABEL: func @online_unmasked
+// CHECK-NOT: ends
+// CHECK-NOT: mask
+// CHECK: return
+func.func @online_unmasked(%q: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %i: index) {
+  attn.online_attention scale(1.0) update(all)
+    ins(%q, %q, %q : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
+    outs(%q, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>) ends [%i, %i]
+    mask {
+    ^bb0(%b: index, %h: index, %r: index, %j: index):
+      %keep = arith.constant true
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2>}
+  return
+}
+
 // CHECK-LABEL: func @online_never_partial
 // CHECK-NOT: mask
 // CHECK: attn.online_attention

@@ -227,6 +227,33 @@ func.func @online_partial(%q: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %p: i
 
 // -----
 
+func.func @online_ends(%q: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %i: index) {
+  // expected-error@+1 {{expects `ends` only with a mask region and a schedule}}
+  attn.online_attention scale(1.0) update(all)
+    ins(%q, %q, %q : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
+    outs(%q, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    ends [%i, %i]
+  return
+}
+
+// -----
+
+func.func @online_ends_number(%q: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %i: index) {
+  // expected-error@+1 {{expects a number of `ends` that divides the 128 queries of a tile, but it is 3}}
+  attn.online_attention scale(1.0) update(all)
+    ins(%q, %q, %q : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
+    outs(%q, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    ends [%i, %i, %i]
+    mask {
+    ^bb0(%b: index, %h: index, %r: index, %j: index):
+      %keep = arith.cmpi sge, %r, %j : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2>}
+  return
+}
+
+// -----
+
 func.func @online_at(%q: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %i: index) {
   // expected-error@+1 {{expects 4 coordinates in `at`, but got 2}}
   attn.online_attention scale(1.0) update(all)

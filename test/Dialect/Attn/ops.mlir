@@ -137,16 +137,16 @@ func.func @online(%q: tensor<1x1x48x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tenso
                   %b: index, %h: index, %i: index, %j: index, %p: i1)
     -> (tensor<1x1x48x64xf16>, tensor<1x1x48xf32>, tensor<1x1x48xf32>) {
   // CHECK: attn.online_attention scale(1.250000e-01) update(all) ins(
-  // CHECK-SAME: at[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] whole[%{{.*}}, %{{.*}}] partial(%{{.*}}) mask {
+  // CHECK-SAME: at[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] whole[%{{.*}}, %{{.*}}] partial(%{{.*}}) ends[%{{.*}}, %{{.*}}] mask {
   %0:3 = attn.online_attention scale(0.125) update(all)
     ins(%q, %k, %v : tensor<1x1x48x64xf16>, tensor<1x1x?x64xf16>, tensor<1x1x?x64xf16>)
     outs(%acc, %max, %sum : tensor<1x1x48x64xf32>, tensor<1x1x48xf32>, tensor<1x1x48xf32>)
-    at [%b, %h, %i, %j] whole [%h, %i] partial(%p)
+    at [%b, %h, %i, %j] whole [%h, %i] partial(%p) ends [%i, %j]
     mask {
     ^bb0(%b_: index, %h_: index, %i_: index, %j_: index):
       %keep = arith.cmpi sge, %i_, %j_ : index
       attn.yield %keep : i1
-    } -> tensor<1x1x48x64xf32>, tensor<1x1x48xf32>, tensor<1x1x48xf32>
+    } {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2>} -> tensor<1x1x48x64xf32>, tensor<1x1x48xf32>, tensor<1x1x48xf32>
   // CHECK: attn.pack_query by 1.250000e-01 ins(%{{.*}} : tensor<1x1x48x64xf16>) outs(%{{.*}} : tensor<1x1x64x48xf32>) -> tensor<1x1x64x48xf32>
   %pq = attn.pack_query by 0.125 ins(%q : tensor<1x1x48x64xf16>) outs(%qt : tensor<1x1x64x48xf32>) -> tensor<1x1x64x48xf32>
   // CHECK: attn.online_attention scale(1.250000e-01) update(acc)

@@ -64,6 +64,64 @@ func.func @row(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf
   return
 }
 
+// What two maps read of a row is read once, also for a map over rows; where the loop ends
+// for some of the rows does not matter.
+// CHECK-LABEL: func.func @shared(
+// CHECK:         %[[OWN:.*]] = tile.of_rows %[[END:.*]] rows 64 {
+// CHECK:         %[[STEPS:.*]] = arith.cmpi slt, %c0, %[[END]] : index
+// CHECK:         %[[ROWS:.*]] = tile.map {
+// CHECK:           memref.load
+// CHECK-NOT:     memref.load
+// CHECK:         scf.for %{{.*}} = %c0 to %[[OWN]]
+// CHECK:           tile.map ins(%[[ROWS]] : !tile.fragment<64xi32>) {
+// CHECK-NEXT:      ^bb0(%[[X:.*]]: i32, %{{.*}}: index):
+// CHECK-NEXT:        arith.cmpi sge, %[[X]], %
+// CHECK:           tile.map ins(%{{.*}} : !tile.fragment<64x64xf32>) rows(%[[ROWS]] : !tile.fragment<64xi32>) {
+func.func @shared(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index, %least: i32) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %first : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c64 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !t
+    %acc0 = tile.fill %zero : !s
+    %own_end = tile.of_rows %end rows 64 {
+    ^bb0(%from: index, %to: index):
+      tile.yield %to : index
+    } : index
+    %sum = scf.for %j = %c0 to %own_end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %Q[%j, %c0] dims [0, 1] : !g -> !t
+      %x = tile.mma %qt, %kt into %acc transpose_b : !t, !t, !s -> !s
+      %tests = tile.map {
+      ^bb0(%r: index):
+        %row = arith.addi %i, %r : index
+        %own = memref.load %F[%row] : !n
+        %is = arith.cmpi sge, %own, %least : i32
+        tile.yield %is : i1
+      } -> !tile.fragment<64xi1>
+      %any = tile.any %tests : !tile.fragment<64xi1>
+      %m = scf.if %any -> (!s) {
+        %y = tile.map ins(%x : !s) {
+        ^bb0(%a: f32, %r: index, %c: index):
+          %row = arith.addi %i, %r : index
+          %own = memref.load %F[%row] : !n
+          %column = arith.index_cast %c : index to i32
+          %past = arith.cmpi sge, %own, %column : i32
+          %z = arith.select %past, %a, %zero : f32
+          tile.yield %z : f32
+        } -> !s
+        scf.yield %y : !s
+      } else {
+        scf.yield %x : !s
+      }
+      scf.yield %m : !s
+    }
+    tile.store %sum, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
 // Numbers of 64 bits, one that is the same for all rows, one that the launch may
 // write, and one that is read under a condition.
 // CHECK-LABEL: func.func @kept(
