@@ -717,7 +717,8 @@ struct ConvertToShared final : OpConversionPattern<ToSharedOp> {
   }
 };
 
-/// Writes to a slot, and signals it once for each warp.
+/// Writes to a slot. Each thread signals what it has written: another warp may
+/// be the next one that writes there.
 struct ConvertWrite final : OpConversionPattern<WriteOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -740,7 +741,7 @@ struct ConvertWrite final : OpConversionPattern<WriteOp> {
                   static_cast<int64_t>(op.getColumn().value_or(0)))
         .store(adaptor.getValue());
     emitPtx(rewriter, op.getLoc(), "fence.proxy.async.shared::cta;");
-    emitWarpArrive(rewriter, op, use.full);
+    emitArrive(rewriter, op.getLoc(), use.full);
     rewriter.eraseOp(op);
     return success();
   }

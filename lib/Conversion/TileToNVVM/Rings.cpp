@@ -186,7 +186,9 @@ RingReaders::RingReaders(Operation *root) {
                                                   : getNumLoadingWarps(user);
       }
       auto widen = dyn_cast<WidenIntoOp>(user);
-      if (isa<WriteOp>(user) || (widen && widen.getRing() == op.getRing()))
+      if (isa<WriteOp>(user))
+        reader.copiers = getNumUsers(op, user) * kWarpSize;
+      if (widen && widen.getRing() == op.getRing())
         reader.copiers = getNumUsers(op, user);
       if (isa<PublishOp>(user))
         reader.copiers = 1;

@@ -597,11 +597,11 @@ gpu.module @kernels {
 !map = !tile.tensor_map<2 x !t>
 
 gpu.module @kernels {
-  // Slots of groups: the 4 warps of one read a slot, or fill it.
+  // Slots of groups: the 4 warps of one read a slot, or its 128 threads fill it.
   // CHECK-LABEL: gpu.func @groups(
   // CHECK-COUNT-2: mbarrier.init{{.*}}, %c1_i32 :
   // CHECK-COUNT-2: mbarrier.init{{.*}}, %c4_i32 :
-  // CHECK-COUNT-2: mbarrier.init{{.*}}, %c4_i32 :
+  // CHECK-COUNT-2: mbarrier.init{{.*}}, %c128_i32 :
   // CHECK-COUNT-2: mbarrier.init{{.*}}, %c1_i32 :
   // CHECK-NOT:     mbarrier.init
   // Slot and parity are those of the group's use, and the tile's rows those before

@@ -7,11 +7,10 @@
 #column = #tile.layout<64, registers = [2:1d0, 8:8d0], threads = [4:2d0, 8:r, 8:r]>
 
 gpu.module @kernels {
-  // Whoever writes a slot says so once for each warp; one thread has all panels
-  // added, and gives the slot back when they are read. Threads of odd rows
+  // Each thread that writes a slot says so; one thread has all panels added, and gives the slot back when they are read. Threads of odd rows
   // exchange columns 16 apart, so that no two meet in a bank.
   // CHECK-LABEL: gpu.func @ring
-  // CHECK:       llvm.inline_asm {{.*}}mbarrier.init.shared::cta.b64 {{.*}}, %c8_i32
+  // CHECK:       llvm.inline_asm {{.*}}mbarrier.init.shared::cta.b64 {{.*}}, %c256_i32
   // CHECK:       llvm.inline_asm {{.*}}mbarrier.init.shared::cta.b64 {{.*}}, %c1_i32
   // CHECK:       nvvm.setmaxregister decrease 24{{$}}
   // CHECK-NOT:   nvvm.setmaxregister
@@ -25,8 +24,7 @@ gpu.module @kernels {
   // CHECK-COUNT-32: arith.select
   // CHECK:         llvm.store {{.*}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr<3>
   // CHECK:         fence.proxy.async.shared::cta
-  // CHECK:         nvvm.bar.warp.sync
-  // CHECK:         @first mbarrier.arrive.shared::cta.b64
+  // CHECK-NEXT:    llvm.inline_asm has_side_effects "mbarrier.arrive.shared::cta.b64 _, [$0];"
   gpu.func @ring(%map: !tile.tensor_map<2 x !tile.shared<64x128xf32, swizzle = 128>>, %n: index, %f: !tile.fragment<64x128xf32, #halves>) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

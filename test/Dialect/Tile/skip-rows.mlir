@@ -10,7 +10,7 @@
 
 // Who copies does so for all rows. Each of the two warp groups ends its loop, and
 // takes the branch, by its own 64 rows, and passes by the slots up to the end of
-// all.
+// all. A map may read memory, under a condition, too.
 // CHECK-LABEL: func.func @split(
 // CHECK-SAME:    %[[KEYS:[^ ]*]]: index, %[[ROW:[^ ]*]]: index)
 // CHECK:       tile.role "load"
@@ -89,7 +89,13 @@ func.func @split(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64
       %p = tile.map ins(%masked : !s) {
       ^bb0(%a: f32, %m: index, %l: index):
         %t = arith.truncf %a : f32 to bf16
-        tile.yield %t : bf16
+        %read = scf.if %any -> (bf16) {
+          %element = memref.load %Q[%m, %l] : !g
+          scf.yield %element : bf16
+        } else {
+          scf.yield %t : bf16
+        }
+        tile.yield %read : bf16
       } -> !tile.fragment<128x64xbf16>
       %vt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !k
       %acc1 = tile.mma %p, %vt into %acc : !tile.fragment<128x64xbf16>, !k, !s -> !s
