@@ -225,9 +225,8 @@ void DealtLaunch::analyzeNumbers() {
   launch.walk([&](OfItemOp op) { all.push_back(op); });
   if (all.empty())
     return;
-  auto isKnown = [&](Value value) {
-    auto role = value.getParentRegion()->getParentOfType<RolesOp>();
-    return !role && !isa<RolesOp>(value.getParentRegion()->getParentOp());
+  auto isKnown = [](Value value) {
+    return !value.getParentRegion()->getParentOfType<RolesOp>();
   };
   OfItemOp first = all.front();
   SetVector<Value> captured;
