@@ -7,6 +7,8 @@
 
 #include "fovea/Analysis/MaskTables.h"
 
+#include "fovea/Analysis/TableLoops.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -131,41 +133,6 @@ std::pair<OpFoldResult, OpFoldResult> RowTiles::getTile(IndexMath &math,
   return {first, read(ends)};
 }
 
-/// Emits a parallel loop whose items each own one element of all tables.
-static SmallVector<Value> fillTables(
-    OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> shape,
-    ArrayRef<Type> types,
-    llvm::function_ref<SmallVector<Value>(OpBuilder &, ValueRange item)> emit) {
-  SmallVector<Value> inits;
-  for (Type type : types)
-    inits.push_back(tensor::EmptyOp::create(builder, loc, shape, type));
-  auto fill = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
-    ValueRange item = arguments.drop_back(types.size()),
-               outs = arguments.take_back(types.size());
-    SmallVector<Value> elements = emit(nested, item);
-    SmallVector<OpFoldResult> offsets = getAsOpFoldResult(item);
-    SmallVector<OpFoldResult> ones(item.size(), nested.getIndexAttr(1));
-    Value zero = arith::ConstantIndexOp::create(nested, loc, 0);
-    SmallVector<Value> zeros(item.size(), zero);
-    SmallVector<Value> slices;
-    for (auto [out, element] : llvm::zip_equal(outs, elements)) {
-      Value slice =
-          tensor::ExtractSliceOp::create(nested, loc, out, offsets, ones, ones);
-      slices.push_back(
-          tensor::InsertOp::create(nested, loc, element, slice, zeros));
-    }
-    auto parallel = scf::InParallelOp::create(nested, loc);
-    nested.setInsertionPointToStart(parallel.getBody());
-    for (auto [slice, out] : llvm::zip_equal(slices, outs))
-      tensor::ParallelInsertSliceOp::create(nested, loc, slice, out, offsets,
-                                            ones, ones);
-  };
-  return llvm::to_vector_of<Value>(
-      scf::ForallOp::create(builder, loc, shape, inits,
-                            /*mapping=*/std::nullopt, fill)
-          .getResults());
-}
-
 static Type getTableType(OpBuilder &builder, Value value) {
   return value.getType().isInteger(1) ? value.getType()
                                       : builder.getIndexType();
@@ -187,7 +154,8 @@ MaskTables::MaskTables(OpBuilder &builder, Location loc, Region &mask,
         dimensions, [&](Coordinate c) { return sizes[getScoreDim(c)]; });
     shape.back() = affine::makeComposedFoldedAffineApply(
         builder, loc, builder.getAffineDimExpr(0).ceilDiv(block), {length});
-    auto emit = [&](OpBuilder &nested, ValueRange item) {
+    auto emit = [&](OpBuilder &nested, ValueRange item,
+                    SmallVectorImpl<OpFoldResult> &) {
       SmallVector<Value> point(4);
       for (auto [dimension, iv] : llvm::zip_equal(dimensions, item))
         point[getScoreDim(dimension)] = iv;
@@ -212,13 +180,13 @@ MaskTables::MaskTables(OpBuilder &builder, Location loc, Region &mask,
 /// values that there are.
 void MaskTables::fillByTiles(OpBuilder &builder, Location loc, Region &mask,
                              const RowTiles &rowTiles) {
-  numParts = rowTiles.parts;
-  rowsOfPart = rowTiles.rowsOfPart;
+  int64_t numParts = rowTiles.parts, rowsOfPart = rowTiles.rowsOfPart;
   SmallVector<TabledValue> values = tabledValues(mask);
   SmallVector<Type> types;
   for (const TabledValue &tabled : values)
     types.append(2 * numParts, getTableType(builder, tabled.value));
-  auto emit = [&](OpBuilder &nested, ValueRange item) {
+  auto emit = [&](OpBuilder &nested, ValueRange item,
+                  SmallVectorImpl<OpFoldResult> &) {
     IndexMath math(nested, loc);
     OpFoldResult one = math.constant(1);
     auto [first, end] = rowTiles.getTile(math, item.front());

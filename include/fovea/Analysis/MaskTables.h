@@ -34,9 +34,10 @@ class MaskTables {
 public:
   MaskTables() = default;
   /// Emits the kernels that fill the tables of `mask`, one `scf.forall` for
-  /// each value, or one for all if they are those of `rowTiles`, at the builder's insertion point. `sizes` are those of the
-  /// whole scores: batches, heads, queries, keys. Blocks of rows are parts of
-  /// `rowTiles`, if these are given.
+  /// each value, or one for all if they are those of `rowTiles`, at the
+  /// builder's insertion point. `sizes` are those of the whole scores: batches,
+  /// heads, queries, keys. Blocks of rows are parts of `rowTiles`, if these are
+  /// given.
   MaskTables(mlir::OpBuilder &builder, mlir::Location loc, mlir::Region &mask,
              llvm::ArrayRef<mlir::OpFoldResult> sizes, int64_t queryTile,
              int64_t keyTile, std::optional<RowTiles> rowTiles = std::nullopt);
@@ -44,8 +45,10 @@ public:
   size_t size() const { return tables.size(); }
   /// Returns the parts of a tile's rows that tables tell apart, and the rows of
   /// each; one part if tiles are at multiples of their size.
-  int64_t getNumParts() const { return numParts; }
-  int64_t getRowsOfPart() const { return rowsOfPart; }
+  int64_t getNumParts() const {
+    return tables.empty() ? 1 : tables.front().parts.size();
+  }
+  int64_t getRowsOfPart() const { return tables.front().block; }
   /// Returns the tables, two for each value, or for each part of a tile.
   llvm::SmallVector<mlir::Value> getTensors() const;
 
@@ -57,10 +60,10 @@ public:
   /// rows and keys are multiples of the tile sizes, but for the rows of a tile
   /// that has a number; of such a tile those in one part, if that is given.
   /// `mask` is the region that the tables were made for, or a copy of it.
-  std::optional<Span>
-  lookup(mlir::Region &mask, mlir::Value value, IndexMath &math,
-         llvm::ArrayRef<mlir::OpFoldResult> coordinates,
-         std::optional<int64_t> part = std::nullopt) const;
+  std::optional<Span> lookup(mlir::Region &mask, mlir::Value value,
+                             IndexMath &math,
+                             llvm::ArrayRef<mlir::OpFoldResult> coordinates,
+                             std::optional<int64_t> part = std::nullopt) const;
 
 private:
   void fillByTiles(mlir::OpBuilder &builder, mlir::Location loc,
@@ -73,7 +76,6 @@ private:
     int64_t block;
   };
   llvm::SmallVector<Table> tables;
-  int64_t numParts = 1, rowsOfPart = 0;
   mlir::Value rowTile;
 };
 

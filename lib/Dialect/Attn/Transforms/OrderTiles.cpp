@@ -17,6 +17,7 @@
 
 #include "ItemSlice.h"
 
+#include "fovea/Analysis/TableLoops.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
 
@@ -126,37 +127,16 @@ SmallVector<Value> OrderedLoop::createTables(
   SmallVector<OpFoldResult> shape = slice.getShape(math);
   // A kernel knows that numbers of 32 bits without a sign are small.
   Type type = rewriter.getI32Type();
-  SmallVector<Value> tables;
-  for (unsigned number = 0; number < count; ++number)
-    tables.push_back(tensor::EmptyOp::create(rewriter, loc, shape, type));
-  auto body = [&](OpBuilder &builder, Location loc, ValueRange arguments) {
-    ValueRange item = arguments.drop_back(count),
-               outs = arguments.take_back(count);
+  auto fill = [&](OpBuilder &builder, ValueRange item,
+                  SmallVectorImpl<OpFoldResult> &place) {
     IndexMath inner(builder, loc);
     auto [numbers, tile] = emit(inner, item);
-    SmallVector<OpFoldResult> ones(item.size(), builder.getIndexAttr(1)),
-        place = getAsOpFoldResult(item);
     place[tileAt] = tile;
-    SmallVector<Value> zeros(item.size(), inner.materialize(inner.constant(0)));
-    SmallVector<Value> inserted;
-    for (auto [number, out] : llvm::zip_equal(numbers, outs)) {
-      Value narrow = arith::IndexCastUIOp::create(builder, loc, type,
-                                                  inner.materialize(number));
-      Value element =
-          tensor::ExtractSliceOp::create(builder, loc, out, place, ones, ones);
-      inserted.push_back(
-          tensor::InsertOp::create(builder, loc, narrow, element, zeros));
-    }
-    auto parallel = scf::InParallelOp::create(builder, loc);
-    builder.setInsertionPointToStart(parallel.getBody());
-    for (auto [element, out] : llvm::zip_equal(inserted, outs))
-      tensor::ParallelInsertSliceOp::create(builder, loc, element, out, place,
-                                            ones, ones);
+    return llvm::map_to_vector(numbers, [&](OpFoldResult number) {
+      return inner.materialize(number);
+    });
   };
-  return llvm::to_vector_of<Value>(
-      scf::ForallOp::create(rewriter, loc, shape, tables,
-                            /*mapping=*/std::nullopt, body)
-          .getResults());
+  return fillTables(rewriter, loc, shape, SmallVector<Type>(count, type), fill);
 }
 
 /// Returns half of the number of steps that a span of keys takes: tiles of

@@ -32,6 +32,11 @@ SmallVector<int64_t> fovea::tile::getNumberOffsets(TypeRange numbers) {
   return offsets;
 }
 
+int64_t fovea::tile::getNumberBytes(TypeRange numbers) {
+  return getNumberOffsets(numbers).back() +
+         numbers.back().getIntOrFloatBitWidth() / CHAR_BIT;
+}
+
 bool fovea::tile::hasRows(RingOp ring) {
   return llvm::any_of(ring.getRing().getUsers(), [](Operation *user) {
     auto load = dyn_cast<LoadAsyncOp>(user);

@@ -420,8 +420,7 @@ static LogicalResult verifyNumbers(Operation *op, SharedType slot,
     return op->emitOpError("expected at least one number");
   if (slot.getShape().front() != 1 || !slot.getElementType().isInteger(32))
     return op->emitOpError("expected a slot of a row of i32, got ") << slot;
-  int64_t bytes = getNumberOffsets(numbers).back() +
-                  numbers.back().getIntOrFloatBitWidth() / CHAR_BIT;
+  int64_t bytes = getNumberBytes(numbers);
   int64_t room = slot.getShape().back() * int64_t(sizeof(int32_t));
   if (bytes <= room)
     return success();

@@ -266,9 +266,7 @@ SmallVector<Type> DealtLaunch::getPublished() {
 /// Returns a row of whole units of 16 bytes that has room for a program.
 SharedType DealtLaunch::getSlot() {
   constexpr int64_t kWord = 4, kUnit = 16;
-  SmallVector<Type> types = getPublished();
-  int64_t bytes = getNumberOffsets(types).back() +
-                  types.back().getIntOrFloatBitWidth() / CHAR_BIT;
+  int64_t bytes = getNumberBytes(getPublished());
   return SharedType::get(
       launch.getContext(),
       {1, static_cast<int64_t>(llvm::alignTo(bytes, kUnit)) / kWord},

@@ -7,18 +7,10 @@
 
 #include "OwnRows.h"
 
-#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "UnwrittenMemory.h"
 
 using namespace mlir;
 using namespace fovea::tile;
-
-static bool onlyReads(Operation *op) {
-  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
-      getEffectsRecursively(op);
-  return effects && llvm::all_of(*effects, [](auto &effect) {
-           return isa<MemoryEffects::Read>(effect.getEffect());
-         });
-}
 
 std::optional<StringRef> fovea::tile::findSharedRows(RoleOp role,
                                                      int64_t rows) {

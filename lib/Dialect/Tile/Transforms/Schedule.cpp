@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Schedule.h"
+#include "UnwrittenMemory.h"
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
@@ -85,15 +86,6 @@ static SmallVector<Operation *> getWaits(MmaAsyncOp product) {
     else
       waits.push_back(user);
   return waits;
-}
-
-/// Returns true if all effects of `op` and of its nested ops are reads.
-static bool onlyReads(Operation *op) {
-  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
-      getEffectsRecursively(op);
-  return effects && llvm::all_of(*effects, [](auto &effect) {
-           return isa<MemoryEffects::Read>(effect.getEffect());
-         });
 }
 
 /// Returns true if `op` writes memory in a way that rings and products do not

@@ -31,6 +31,14 @@ bool fovea::tile::isUnwritten(Value memory) {
   });
 }
 
+bool fovea::tile::onlyReads(Operation *op) {
+  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
+      getEffectsRecursively(op);
+  return effects && llvm::all_of(*effects, [](auto &effect) {
+           return isa<MemoryEffects::Read>(effect.getEffect());
+         });
+}
+
 bool fovea::tile::isFixed(Operation *op) {
   if (isMemoryEffectFree(op))
     return true;

@@ -16,6 +16,9 @@ namespace fovea::tile {
 /// it: what is read there is the same at all times.
 bool isUnwritten(mlir::Value memory);
 
+/// Returns true if all effects of `op` and of its nested ops are reads.
+bool onlyReads(mlir::Operation *op);
+
 /// Returns true if `op` gives the same wherever it stands in its role: it has
 /// no effects, or reads tables that nothing writes meanwhile.
 bool isFixed(mlir::Operation *op);

@@ -30,6 +30,9 @@ int64_t getSlotBytes(RingType type);
 /// bytes: one behind the other, each at a multiple of its own size.
 llvm::SmallVector<int64_t> getNumberOffsets(mlir::TypeRange numbers);
 
+/// Returns the bytes that such numbers, of which there is one, take.
+int64_t getNumberBytes(mlir::TypeRange numbers);
+
 /// Returns true if copies into the ring's slots leave out rows.
 bool hasRows(RingOp ring);
 

@@ -629,7 +629,8 @@ def TileDealItems : Pass<"tile-deal-items"> {
   let description = [{
     Takes launches whose blocks ask which programs they are dealt (`tile.dealt`). A
     role of its own (`deal`) takes a number that no other block has (`tile.claim`),
-    and publishes it in a ring; the loops of the other roles, over a number of rounds
+    computes what follows from it (`tile.of_item`), as far as that is the same for
+    all roles, and publishes both in a ring; the loops of the other roles, over a number of rounds
     that is not known, become `scf.while`, which ends at a number behind the last
     program. Block `b` of `n` begins with programs `b` and `2 * n - 1 - b`, so that
     few programs are divided there and back, and has the next one ahead. So which

@@ -223,14 +223,13 @@ static bool hasCaptureTiles(OnlineAttentionOp pass) {
 /// Backward passes read captured tensors element by element.
 static bool hasCaptureTiles(OnlineBackwardOp) { return false; }
 
-/// Returns the ends of the keys that the parts of a tile's rows see, by tables
-/// that tell them apart.
-static SmallVector<Value> getEnds(RewriterBase &rewriter,
-                                  OnlineAttentionOp pass, const MaskBox &box,
-                                  const MaskTables &tables) {
-  SmallVector<Value> ends;
+/// Gives `pass` the ends of the keys that the parts of a tile's rows see, if
+/// tables tell them apart.
+static void setEnds(RewriterBase &rewriter, OnlineAttentionOp pass,
+                    const MaskBox &box, const MaskTables &tables) {
   if (tables.getNumParts() == 1)
-    return ends;
+    return;
+  SmallVector<Value> ends;
   IndexMath math(rewriter, pass.getLoc());
   Region &mask = pass.getMask();
   for (int64_t part = 0; part < tables.getNumParts(); ++part) {
@@ -253,19 +252,12 @@ static SmallVector<Value> getEnds(RewriterBase &rewriter,
     ends.push_back(
         math.materialize(math.select(hasRows, end, math.constant(0))));
   }
-  return ends;
-}
-
-static SmallVector<Value> getEnds(RewriterBase &, OnlineBackwardOp,
-                                  const MaskBox &, const MaskTables &) {
-  return {};
-}
-
-static void setEnds(OnlineAttentionOp pass, ValueRange ends) {
   pass.getEndsMutable().assign(ends);
 }
 
-static void setEnds(OnlineBackwardOp, ValueRange) {}
+/// Backward passes have no tables of parts.
+static void setEnds(RewriterBase &, OnlineBackwardOp, const MaskBox &,
+                    const MaskTables &) {}
 
 template <typename OpTy>
 static FailureOr<MaskedLoopInfo>
@@ -323,7 +315,7 @@ tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
   }
 
   if (info.hasMask && isAlongKeys)
-    setEnds(pass, getEnds(rewriter, pass, box, tables));
+    setEnds(rewriter, pass, box, tables);
   OpFoldResult begin = lower, end = upper;
   if (part)
     std::tie(begin, end) = getTilesOf(math, *part, lower, upper, tileSize);

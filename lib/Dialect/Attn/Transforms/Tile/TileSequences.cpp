@@ -9,6 +9,8 @@
 
 #include "TileByMask.h"
 
+#include "fovea/Analysis/TableLoops.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -66,36 +68,15 @@ static OpFoldResult read(IndexMath &math, Value table, OpFoldResult place) {
 /// returns for each place.
 SmallVector<Value> SequenceFinder::fill(OpFoldResult size, ArrayRef<Type> types,
                                         EmitFn emit) {
-  SmallVector<Value> inits;
-  for (Type type : types)
-    inits.push_back(tensor::EmptyOp::create(rewriter, loc, {size}, type));
-  auto body = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
-    Value number = arguments.front();
-    IndexMath math(nested, loc);
-    SmallVector<OpFoldResult> numbers = emit(math, number);
-    OpFoldResult one = nested.getIndexAttr(1), at = number;
-    Value zero = math.materialize(math.constant(0));
-    SmallVector<Value> slices;
-    for (auto [each, type, out] :
-         llvm::zip_equal(numbers, types, arguments.drop_front())) {
-      Value element = math.materialize(each);
-      if (!type.isIndex())
-        element = arith::IndexCastUIOp::create(nested, loc, type, element);
-      Value slice =
-          tensor::ExtractSliceOp::create(nested, loc, out, at, one, one);
-      slices.push_back(
-          tensor::InsertOp::create(nested, loc, element, slice, zero));
-    }
-    auto parallel = scf::InParallelOp::create(nested, loc);
-    nested.setInsertionPointToStart(parallel.getBody());
-    for (auto [slice, out] : llvm::zip_equal(slices, arguments.drop_front()))
-      tensor::ParallelInsertSliceOp::create(nested, loc, slice, out, at, one,
-                                            one);
-  };
-  return llvm::to_vector_of<Value>(
-      scf::ForallOp::create(rewriter, loc, {size}, inits,
-                            /*mapping=*/std::nullopt, body)
-          .getResults());
+  return fillTables(
+      rewriter, loc, size, types,
+      [&](OpBuilder &nested, ValueRange item, SmallVectorImpl<OpFoldResult> &) {
+        IndexMath math(nested, loc);
+        SmallVector<Value> numbers;
+        for (OpFoldResult number : emit(math, item.front()))
+          numbers.push_back(math.materialize(number));
+        return numbers;
+      });
 }
 
 /// Emits a loop that returns the largest of `init` and of the terms between two

@@ -1,0 +1,31 @@
+//===- TableLoops.h - Parallel loops that fill tables -----------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_ANALYSIS_TABLELOOPS_H
+#define FOVEA_ANALYSIS_TABLELOOPS_H
+
+#include "mlir/IR/Builders.h"
+
+namespace fovea {
+
+/// Returns the elements of an item, one of each table. Their place is the
+/// item's own number, unless the function changes it.
+using FillTablesFn = llvm::function_ref<llvm::SmallVector<mlir::Value>(
+    mlir::OpBuilder &, mlir::ValueRange item,
+    llvm::SmallVectorImpl<mlir::OpFoldResult> &place)>;
+
+/// Emits a parallel loop over items, each of which owns one element of all
+/// tables, tensors of `shape` with elements of `types`. Indices become integers
+/// without sign. Returns the tables.
+llvm::SmallVector<mlir::Value>
+fillTables(mlir::OpBuilder &builder, mlir::Location loc,
+           llvm::ArrayRef<mlir::OpFoldResult> shape,
+           llvm::ArrayRef<mlir::Type> types, FillTablesFn emit);
+
+} // namespace fovea
+
+#endif // FOVEA_ANALYSIS_TABLELOOPS_H

@@ -1,0 +1,50 @@
+//===- TableLoops.cpp - Parallel loops that fill tables -------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Analysis/TableLoops.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace fovea;
+
+SmallVector<Value> fovea::fillTables(OpBuilder &builder, Location loc,
+                                     ArrayRef<OpFoldResult> shape,
+                                     ArrayRef<Type> types, FillTablesFn emit) {
+  SmallVector<Value> inits;
+  for (Type type : types)
+    inits.push_back(tensor::EmptyOp::create(builder, loc, shape, type));
+  auto fill = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
+    ValueRange item = arguments.drop_back(types.size()),
+               outs = arguments.take_back(types.size());
+    SmallVector<OpFoldResult> place = getAsOpFoldResult(item);
+    SmallVector<OpFoldResult> ones(item.size(), nested.getIndexAttr(1));
+    SmallVector<Value> elements = emit(nested, item, place);
+    Value zero = arith::ConstantIndexOp::create(nested, loc, 0);
+    SmallVector<Value> zeros(item.size(), zero);
+    SmallVector<Value> slices;
+    for (auto [element, type, out] : llvm::zip_equal(elements, types, outs)) {
+      if (element.getType() != type)
+        element = arith::IndexCastUIOp::create(nested, loc, type, element);
+      Value slice =
+          tensor::ExtractSliceOp::create(nested, loc, out, place, ones, ones);
+      slices.push_back(
+          tensor::InsertOp::create(nested, loc, element, slice, zeros));
+    }
+    auto parallel = scf::InParallelOp::create(nested, loc);
+    nested.setInsertionPointToStart(parallel.getBody());
+    for (auto [slice, out] : llvm::zip_equal(slices, outs))
+      tensor::ParallelInsertSliceOp::create(nested, loc, slice, out, place,
+                                            ones, ones);
+  };
+  return llvm::to_vector_of<Value>(
+      scf::ForallOp::create(builder, loc, shape, inits,
+                            /*mapping=*/std::nullopt, fill)
+          .getResults());
+}
