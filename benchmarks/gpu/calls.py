@@ -46,6 +46,33 @@ def microseconds(call, options):
     return best * 1e6
 
 
+def make_flash_calls(device, dtype, size):
+    """Calls of FlashAttention's functions by their names."""
+    def rows(*shape):
+        return torch.randn(*shape, 4, size, device=device, dtype=dtype)
+
+    def integers(values):
+        return torch.tensor(values, dtype=torch.int32, device=device)
+
+    x, packed, ends = rows(1, 8), rows(8), integers([0, 3, 8])
+    query, cache, pages = rows(2, 1), rows(2, 64), rows(16, 16)
+    values = pages.clone()
+    lengths, table = integers([17, 40]), integers([[3, 0, 5, 2], [1, 4, 7, 6]])
+    angles = torch.ones(64, size // 2, device=device, dtype=dtype)
+    return {
+        "flash_attn_func": lambda: fovea.flash_attn_func(x, x, x, causal=True),
+        "flash_attn_varlen_func": lambda: fovea.flash_attn_varlen_func(
+            packed, packed, packed, ends, ends, causal=True),
+        "flash_attn_with_kvcache": lambda: fovea.flash_attn_with_kvcache(
+            query, cache, cache, cache_seqlens=lengths, causal=True),
+        "flash_attn_with_kvcache, pages": lambda: fovea.flash_attn_with_kvcache(
+            query, pages, pages, cache_seqlens=lengths, page_table=table, causal=True),
+        "flash_attn_with_kvcache, append": lambda: fovea.flash_attn_with_kvcache(
+            query, pages, values, query, query, rotary_cos=angles,
+            rotary_sin=angles, cache_seqlens=lengths, page_table=table, causal=True),
+    }
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", choices=("cpu", "cuda"),
@@ -96,6 +123,7 @@ def main():
         "PyTorch's scaled_dot_product_attention": lambda: (
             F.scaled_dot_product_attention(q, k, v, is_causal=True)),
     }
+    calls |= make_flash_calls(options.device, dtype, size)
     print(f"PyTorch {torch.__version__}, {options.device}, "
           f"{'the library' if fovea._native.call else 'Python'} calls")
     missed = False

@@ -261,6 +261,11 @@ class NewRows:
                 self._operands[name] = tracer.add_number(x)
 
     @property
+    def operands(self):
+        """The tensors and numbers of the graph, and what else decides its text."""
+        return [*self._tensors.values(), *(self._rotation or ())[2:]]
+
+    @property
     def turns(self):
         """True if queries are to be rotated."""
         return self._rotation is not None

@@ -10,12 +10,17 @@ import operator
 import torch
 from torch import Tensor
 
-from . import _append, _arrays, _attention, _flex, _native, _operator, _ragged
+from . import _append, _arrays, _attention, _flex, _operator, _ragged
 from ._gather import GatherTracer
+from ._memo import Memo, cast_as_autocast, describe, is_watched
+from ._native import PLAIN
+from ._regions import write_length
 from ._values import Number
 
 __all__ = ["flash_attn_func", "flash_attn_varlen_func",
            "flash_attn_with_kvcache"]
+
+_memo = Memo()
 
 #: The type of caches of 8 bits.
 _SMALL = torch.float8_e4m3fn
@@ -79,7 +84,8 @@ def flash_attn_func(
     offset = _lift(k.shape[1] - q.shape[1])
     output, lse = options.attend(
         *(x.transpose(1, 2) for x in (q, k, v)),
-        options.make_masks(lambda b, i: i + offset), deterministic)
+        "fixed", options.make_masks(lambda b, i: i + offset), deterministic,
+        lifted=[offset])
     output = output.transpose(1, 2)
     return (output, lse) if wants_lse else output
 
@@ -155,7 +161,8 @@ def flash_attn_varlen_func(
         # A tile of queries may see keys on both sides of those that do not count.
         k, v = _clear_rows(cu_seqlens_k, seqused_k, k, v)
     output, lse = options.attend(
-        *(x.transpose(0, 1)[None] for x in (q, k, v)), masks, deterministic)
+        *(x.transpose(0, 1)[None] for x in (q, k, v)), "packed", masks, deterministic,
+        captures=[first_key, end_key])
     output = output[0].transpose(0, 1)
     return (output, lse[0]) if wants_lse else output
 
@@ -326,12 +333,18 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
     function."""
     is_packed = cu_seqlens_q is not None
     added = 0 if new is None else new.added
+    lifted = []
+
+    def lift(number):
+        lifted.append(_lift(number))
+        return lifted[-1]
+
     if added is None:
         if isinstance(cache_seqlens, Tensor):
             def begin(b):
                 return cache_seqlens[b]
         else:
-            before = _lift(cache_seqlens)
+            before = lift(cache_seqlens)
 
             def begin(b):
                 return before
@@ -339,7 +352,7 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
         def end(b):
             return begin(b) + new.count(b)
     elif not isinstance(cache_seqlens, Tensor):
-        number = _lift(cache_seqlens + added)
+        number = lift(cache_seqlens + added)
 
         def end(b):
             return number
@@ -347,7 +360,7 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
         def end(b):
             return cache_seqlens[b]
     else:
-        count = _lift(added)
+        count = lift(added)
 
         def end(b):
             return cache_seqlens[b] + count
@@ -359,28 +372,30 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
         def position(b, i):
             return i + end(b) - (cu_seqlens_q[b + 1] - cu_seqlens_q[b])
     elif added is None:
-        length = _lift(q.shape[1])
+        length = lift(q.shape[1])
 
         def position(b, i):
             return i + (end(b) - length)
     elif isinstance(cache_seqlens, Tensor):
-        length = _lift(q.shape[1] - added)
+        length = lift(q.shape[1] - added)
 
         def position(b, i):
             return i + (cache_seqlens[b] - length)
     else:
-        first = _lift(cache_seqlens + added - q.shape[1])
+        first = lift(cache_seqlens + added - q.shape[1])
 
         def position(b, i):
             return i + first
     if cache_leftpad is not None:
         masks.append(lambda b, h, i, j: j >= cache_leftpad[b])
     masks += options.make_masks(position)
+    captures = [x for x in (cache_leftpad, cache_seqlens) if isinstance(x, Tensor)]
     if not is_packed and rows is None and page_table is None and (
             cache_batch_idx is None and k_cache.dtype == q.dtype):
         output, lse = options.attend(
             *(x.transpose(1, 2) for x in (q, k_cache[:batch], v_cache[:batch])),
-            masks, False)
+            ("cache", cache_leftpad is None, isinstance(cache_seqlens, Tensor)), masks,
+            False, captures, lifted)
         return output.transpose(1, 2), lse
     gathers = {"pages": page_table, "slots": cache_batch_idx, "new": rows,
                "value_scale": options.value_scale}
@@ -391,7 +406,8 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
         gathers["longest"] = operator.index(max_seqlen_q)
     else:
         query = q.transpose(1, 2)
-    output, lse = options.attend_rows(query, k_cache, v_cache, masks, gathers)
+    output, lse = options.attend_rows(query, k_cache, v_cache, masks, gathers,
+                                      cache_leftpad, cache_seqlens)
     if is_packed:
         return output[0].transpose(0, 1), lse[0] if options.wants_lse else None
     return output.transpose(1, 2), lse
@@ -430,7 +446,8 @@ class _Options:
         if self.split_size < 0 or self.split_size % 64:
             raise ValueError("split_size: expected 0 or a multiple of 64, got "
                              f"{split_size}")
-        self.sinks = s_aux
+        self.sinks = None if s_aux is None else s_aux.to(
+            torch.float64 if q.dtype == torch.float64 else torch.float32)
         self.wants_lse = wants_lse
         self.heads = q.shape[-2]
         self.key_scale = self.value_scale = None
@@ -465,7 +482,7 @@ class _Options:
         if not starts.shape[0]:
             return torch.zeros(2, count, dtype=torch.int32,
                                device=cu_seqlens_q.device)
-        if not torch.compiler.is_dynamo_compiling() and not _native.is_watched():
+        if not is_watched():
             return _ragged.find_keys(queries, cu_seqlens_q, cu_seqlens_k, seqused_q,
                                      seqused_k, self.left, self.right, self.chunk)
         lengths = ends - starts if seqused_q is None else seqused_q
@@ -501,21 +518,92 @@ class _Options:
             mods.append(lambda s, b, h, i, j: cap * torch.tanh(s / cap))
         return _attention._chain(mods)
 
-    def attend(self, query, key, value, masks, deterministic):
+    def attend(self, query, key, value, kind, masks, deterministic, captures=(),
+               lifted=()):
         """Attention on operands `[B, H, S, D]`. Returns the output and, if that
-        is wanted, the log-sum-exp, sinks included."""
+        is wanted, the log-sum-exp, sinks included. The masks are those of a `kind` of
+        call, capture these tensors, and may depend on lengths and the integers that
+        are `lifted`; those of the kind "packed" depend on none."""
+        call = None
+        if not deterministic and not is_watched() and type(self.scale) in _flex.SCALES:
+            call = self._open(query, key, value, kind, captures, lifted)
+        found = call and call.run()
+        if found:
+            return found
         output, lse, _ = _flex.attend(
             query, key, value, self._make_score(),
             _flex.and_masks(*masks) if masks else None, self.scale,
-            wants_lse=self.wants_lse, deterministic=deterministic or None,
+            wants_lse=self.wants_lse, deterministic=deterministic or None, call=call,
             sinks=self.sinks, split_size=self.split_size)
         return output, lse
+
+    def _note(self, kind):
+        """Returns what the options and a kind of call add to what a text depends on."""
+        return (kind, self.left, self.right, self.chunk, self.softcap, self.split_size,
+                self.wants_lse, self.sinks is None)
+
+    def _open(self, query, key, value, kind, captures, lifted):
+        """Returns the call, None if it cannot be kept in a memo."""
+        scale, numbers = _flex.note_scale(query, self.scale)
+        note = [*self._note(kind), scale]
+        if self.sinks is not None:
+            captures = [*captures, self.sinks]
+        if kind != "packed":
+            return _memo.open([query, key, value, *captures], numbers, tuple(note),
+                              lifted=lifted)
+        if torch._C._is_any_autocast_enabled():
+            query, key, value = cast_as_autocast(query, key, value)
+        tensors = [query, key, value, *captures]
+        if not all(type(x) in PLAIN for x in tensors):
+            return None
+        for x in tensors[:3]:
+            note += (x.shape[1], x.shape[3], x.dtype, x.device, x.requires_grad,
+                     not x.shape[2])
+        if self.sinks is not None:
+            note += describe(self.sinks)
+        note.append(write_length(query.shape[2], query.is_cuda))
+        return _memo.open_by(tuple(note), tensors, numbers)
+
+    def attend_rows(self, query, key, value, masks, gathers, first, count):
+        """Attention whose rows a graph gathers, see `GatherTracer`, of sequences that
+        begin at the key `first` and have so many, tensors, a number, or None."""
+        call = None
+        if not is_watched():
+            call = self._open_rows(query, key, value, gathers, first, count)
+        found = call and call.run()
+        if not found:
+            return self._trace_rows(query, key, value, masks, gathers, call)
+        _note_writes(key, value, gathers["new"])
+        return found
+
+    def _open_rows(self, query, key, value, gathers, first, count):
+        """Returns the call, None if it cannot be kept in a memo."""
+        new = gathers["new"]
+        given = [first, count, self.sinks, self.key_scale,
+                 *(x for name, x in gathers.items() if name != "new"),
+                 *(() if new is None else new.operands)]
+        note, tensors, places = [*self._note("rows")], [query, key, value], {}
+        for x in tensors:
+            note += describe(x)
+        for x in given:
+            if not isinstance(x, Tensor):
+                note.append(x)
+                continue
+            at = places.setdefault(id(x), len(tensors))
+            if at < len(tensors):
+                note.append(at)
+                continue
+            note += describe(x)
+            tensors.append(x)
+        if any(type(x) not in PLAIN for x in tensors):
+            return None
+        note.append(_flex.find_scale(query, self.scale))
+        return _memo.open_by(tuple(note), tensors)
 
     # As mods and their closures, the operands of a gather are none of a graph
     # that Dynamo could hold.
     @torch._dynamo.disable
-    def attend_rows(self, query, key, value, masks, gathers):
-        """Attention whose rows a graph gathers: see `GatherTracer`."""
+    def _trace_rows(self, query, key, value, masks, gathers, call):
         tracer = GatherTracer(query, key, value, **gathers)
         if self.sinks is not None:
             tracer.start_from(self.sinks)
@@ -525,12 +613,19 @@ class _Options:
         tracer.lift_integers()
         lse_type = "f64" if query.dtype == torch.float64 else "f32"
         text = tracer.write(lse_type if self.wants_lse else None)
+        if call:
+            call.note(text, tracer.captures, tracer.lifted, False, self.wants_lse, None)
         results = _operator.attention(query, key, value, tracer.captures,
                                       tracer.numbers, text, False, False)
-        if gathers["new"] is not None:
-            for cache in (key, value):
-                _arrays.find_torch().note_update(cache)
+        _note_writes(key, value, gathers["new"])
         return results
+
+
+def _note_writes(key, value, new):
+    """Tells autograd that a cache got new rows, if there are any."""
+    if new is not None:
+        for cache in (key, value):
+            _arrays.find_torch().note_update(cache)
 
 
 #--- Checks -------------------------------------------------------------------

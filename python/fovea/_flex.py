@@ -46,7 +46,7 @@ _LARGE_BLOCK = 1 << 30
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
-_SCALES = (float, int, type(None))
+SCALES = (float, int, type(None))
 
 _memo = Memo()
 
@@ -177,7 +177,7 @@ def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
                                wants_max, dropout_p, generator, deterministic, sinks,
                                split_size)
     if call is None and not dropout_p and not wants_max and deterministic is None and (
-            type(scale) in _SCALES and key.shape[0] == query.shape[0]):
+            type(scale) in SCALES and key.shape[0] == query.shape[0]):
         tensors = [query, key, value]
         if sinks is not None:
             tensors.append(sinks)

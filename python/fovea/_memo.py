@@ -9,6 +9,7 @@ traced at every call where that is not known.
 """
 
 import contextlib
+import sys
 
 import torch
 
@@ -38,6 +39,23 @@ def cast_as_autocast(*tensors):
     return [x if x.dtype == torch.float64 else x.to(dtype) for x in tensors]
 
 
+def is_watched():
+    """Returns True if something but the call looks at what is done with tensors."""
+    return torch.compiler.is_dynamo_compiling() or _native.is_watched()
+
+
+def describe(x):
+    """Returns what a text may depend on of a captured tensor."""
+    return x.shape, x.dtype, x.device, x.requires_grad
+
+
+def _have_same_memory(captures):
+    """Returns True if two tensors are in the same memory, which makes them one
+    operand."""
+    return len(captures) > 1 and (
+        len({x.data_ptr() for x in captures}) != len(captures))
+
+
 class _Kind:
     """The plans of calls that differ in lengths and in integers that are operands."""
 
@@ -62,16 +80,17 @@ class Memo:
         self.is_fixed = is_fixed
         self._count = 0
 
-    def open(self, tensors, numbers, options, mods=()):
+    def open(self, tensors, numbers, options, mods=(), lifted=()):
         """Returns the `Call` of tensors, of which the first three are query, key and
         value, with numbers that become operands, options that do not, and mods that
-        others wrote; None where something takes part that these do not show."""
-        if torch.compiler.is_dynamo_compiling() or _native.is_watched():
+        others wrote; `lifted` are the numbers of those that this package wrote, where
+        the text may depend on them. None where something takes part that these do not
+        show."""
+        if is_watched():
             return None
         if torch._C._is_any_autocast_enabled():
             tensors = [*cast_as_autocast(*tensors[:3]), *tensors[3:]]
         key = [options, torch.is_grad_enabled()]
-        lifted = ()
         if mods:
             reads, captures, lifted = _mods.read_mods(mods)
             if reads is None:
@@ -92,10 +111,9 @@ class Memo:
         for x in tensors[3:]:
             if type(x) not in _native.PLAIN:
                 return None
-            key += (x.shape, x.dtype, x.device, x.requires_grad)
-        if len(tensors) > 4 and len({x.data_ptr() for x in tensors[3:]}) + 3 != (
-                len(tensors)):
-            return None  # Tensors in the same memory are one operand.
+            key += describe(x)
+        if _have_same_memory(tensors[3:]):
+            return None
         key += [not x.number for x in lifted]
         key = tuple(key)
         sizes = (length, kv_length, *(x.number for x in lifted))
@@ -105,6 +123,17 @@ class Memo:
             return None
         return Call(self, key, sizes, tensors, numbers, lifted, plan, bool(mods))
 
+    def open_by(self, key, tensors, numbers=None):
+        """Returns the `Call` of tensors whose text depends on nothing but `key`, nor do
+        the integers that are operands, without the `numbers`. The tensors are plain
+        ones, not under autocast, where `is_watched` is false. None as by `open`."""
+        if _have_same_memory(tensors[3:]):
+            return None
+        key = (key, torch.is_grad_enabled())
+        kind = self.kinds.get(key)
+        return Call(self, key, (), tensors, numbers, (), kind and kind.plans.get(()),
+                    False)
+
     def keep(self, key, sizes, plan, find_text):
         """Keeps the plan of a call; `find_text` returns the text of such calls with
         any lengths and integers, None if there is none."""
@@ -113,7 +142,7 @@ class Memo:
             self._count = 0
         kind = self.kinds.setdefault(key, _Kind())
         self._count += 1
-        if plan is not _TRACED and not kind.is_tried and not self.is_fixed:
+        if sizes and plan is not _TRACED and not kind.is_tried and not self.is_fixed:
             kind.is_tried = True
             if find_text() == plan.text:
                 kind.plan = plan
@@ -127,7 +156,8 @@ class _Plan:
     __slots__ = ("text", "sources", "numbers", "places", "grows", "wants_lse")
 
     def __init__(self, text, sources, numbers, places, grows, wants_lse):
-        self.text = text
+        # Many plans have one text.
+        self.text = sys.intern(text)
         #: Of each captured tensor: its number among the call's tensors and the type as
         #: which it is viewed, or itself and False; and the device that it goes to, if
         #: it is on another.
@@ -242,6 +272,8 @@ class Call:
         """Returns the places of integers among those of the call, see `_Plan`; False if
         they are not known."""
         places = []
+        if self._numbers is None:
+            return None
         own = [x for x in numbers if not any(x is other for other in self._lifted)]
         is_fixed = self._memo.is_fixed or self._has_mods
         count = len(self._numbers)

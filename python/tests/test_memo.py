@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", "2.11")
 
 import fovea
-from fovea import _attention, _flex
+from fovea import _attention, _flash, _flex
 from mods import DEVICE, make_qkv, randn, reference
 from test_flex import compare
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -20,7 +20,7 @@ sdpa = torch.nn.functional.scaled_dot_product_attention
 @pytest.fixture
 def traced(monkeypatch):
     """The number of traces so far, in a list; nothing is known at first."""
-    for module in (_attention, _flex):
+    for module in (_attention, _flash, _flex):
         monkeypatch.setattr(module._memo, "kinds", {})
     count = [0]
     trace = _flex.Tracer.trace
@@ -337,3 +337,99 @@ def test_use_for_sdpa(traced):
         assert traced[0] == len(masks)
     finally:
         torch.nn.attention.restore_flash_attention_impl()
+
+
+def integers(*values):
+    return torch.tensor(values, dtype=torch.int32, device=DEVICE)
+
+
+def make_flash_calls(turn):
+    """Calls of FlashAttention's functions by their names, of other tensors, lengths and
+    integers in each turn."""
+    def rows(*shape):
+        return randn(*shape, seed=turn).to(torch.float32)
+
+    more, calls = 8 * turn, {}
+    q, k, v = rows(2, 9 + more, 4, 16), rows(2, 12 + more, 2, 16), rows(2, 12 + more, 2, 8)
+    sinks = randn(4, seed=turn)
+    calls["fixed"] = lambda: fovea.flash_attn_func(
+        q, k, v, 0.3 + turn, causal=True, s_aux=sinks, return_softmax_lse=True)
+    packed = rows(10 + turn, 4, 16), rows(12 + turn, 2, 16), rows(12 + turn, 2, 16)
+    ends = integers(0, 4, 10 + turn), integers(0, 5, 12 + turn)
+    calls["packed"] = lambda: fovea.flash_attn_varlen_func(
+        *packed, *ends, causal=turn > 0, window_size=(4, -1))
+    calls["packed, more"] = lambda: fovea.flash_attn_varlen_func(
+        *packed, integers(0, 2, 4, 10 + turn), integers(0, 3, 5, 12 + turn), causal=True,
+        window_size=(4, -1))
+    query, cache = rows(2, 1, 4, 16), rows(2, 32, 2, 16)
+    lengths, first = integers(20 - turn, 9 + turn), integers(turn, 2)
+    calls["cache"] = lambda: fovea.flash_attn_with_kvcache(
+        query, cache, cache, cache_seqlens=lengths, cache_leftpad=first, causal=True)
+    calls["cache, a number"] = lambda: fovea.flash_attn_with_kvcache(
+        query, cache, cache, cache_seqlens=17 + turn, causal=True)
+    pages = rows(9, 8, 2, 16)
+    table = torch.stack([torch.randperm(9, device=DEVICE)[:4] for _ in range(2)]).int()
+    calls["pages"] = lambda: fovea.flash_attn_with_kvcache(
+        query, pages, pages, cache_seqlens=lengths, page_table=table, s_aux=sinks,
+        softcap=3.0, return_softmax_lse=True)
+    calls["pages, one tensor in two places"] = lambda: fovea.flash_attn_with_kvcache(
+        query, pages, pages, cache_seqlens=first, page_table=table,
+        cache_leftpad=first if turn == 1 else lengths)
+    calls["slots"] = lambda: fovea.flash_attn_with_kvcache(
+        query, cache, cache, cache_seqlens=lengths, causal=True,
+        cache_batch_idx=integers(turn % 2, 0))
+    calls["packed queries"] = lambda: fovea.flash_attn_with_kvcache(
+        packed[0][:6], cache, cache, cache_seqlens=lengths, causal=True,
+        cu_seqlens_q=integers(0, 1 + turn, 6), max_seqlen_q=5)
+    new, angles = rows(2, 1, 2, 16), rows(32, 4)
+
+    def append():
+        caches = cache.clone(), cache.clone() + 1
+        output = fovea.flash_attn_with_kvcache(
+            query, *caches, new, new + 1, rotary_cos=angles, rotary_sin=angles + 1,
+            cache_seqlens=lengths, causal=True)
+        return output, *caches
+
+    calls["append"] = append
+    return calls
+
+
+@pytest.mark.parametrize("name", make_flash_calls(0))
+def test_flash(name, traced, monkeypatch):
+    """Functions of FlashAttention have the results that a trace of each call gives, and
+    trace once for as many calls as have one text."""
+    for turn in range(3):
+        call = make_flash_calls(turn)[name]
+        found = call()
+        count = traced[0]
+        with monkeypatch.context() as patched:
+            for opener in ("open", "open_by"):
+                patched.setattr(_flash._memo, opener, lambda *_, **__: None)
+            expected = call()
+        traced[0] = count
+        if isinstance(found, torch.Tensor):
+            found, expected = (found,), (expected,)
+        for x, y in zip(found, expected, strict=True):
+            assert torch.equal(x, y)
+    # A tensor in two places makes another kind of call, and so does a causal mask.
+    assert traced[0] == (2 if name in ("pages, one tensor in two places", "packed") else 1)
+
+
+def test_flash_gradients(traced):
+    """Packed sequences of other lengths, with gradients and under autocast."""
+    for turn in range(2):
+        q, k, v = (randn(12 + turn, 4, 16, seed=turn + at).requires_grad_()
+                   for at in range(3))
+        ends = integers(0, 5, 12 + turn)
+        found = fovea.flash_attn_varlen_func(q, k, v, ends, ends)
+        with torch.autocast(DEVICE, torch.bfloat16):
+            small = fovea.flash_attn_varlen_func(q, k, v, ends, ends)
+        assert small.dtype == torch.bfloat16
+        expected = [sdpa(*(x[part].transpose(0, 1) for x in (q, k, v))).transpose(0, 1)
+                    for part in (slice(0, 5), slice(5, None))]
+        expected = torch.cat(expected)
+        compare(found, expected.detach().double())
+        for x, y in zip(torch.autograd.grad(found.sum(), (q, k, v)),
+                        torch.autograd.grad(expected.sum(), (q, k, v))):
+            compare(x, y.double())
+    assert traced[0] == 2
