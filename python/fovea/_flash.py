@@ -591,9 +591,9 @@ class _Options:
                 continue
             at = places.setdefault(id(x), len(tensors))
             if at < len(tensors):
-                note.append(at)
+                note.append((at,))  # A number would be an operand.
                 continue
-            note += describe(x)
+            note.append(describe(x))
             tensors.append(x)
         if any(type(x) not in PLAIN for x in tensors):
             return None

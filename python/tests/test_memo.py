@@ -415,6 +415,21 @@ def test_flash(name, traced, monkeypatch):
     assert traced[0] == (2 if name in ("pages, one tensor in two places", "packed") else 1)
 
 
+def test_flash_tensor_or_number(traced):
+    """A length that is the number of the tensor which another call has in its place."""
+    query, pages = randn(2, 1, 4, 16), randn(9, 8, 2, 16)
+    table = torch.arange(8, device=DEVICE, dtype=torch.int32).view(2, 4)
+    first = integers(1, 2)
+    for lengths in (first, 3, 4, 5, 6):
+        found = fovea.flash_attn_with_kvcache(query, pages, pages, page_table=table,
+                                              cache_seqlens=lengths, cache_leftpad=first)
+        other = integers(lengths, lengths) if isinstance(lengths, int) else lengths + 0
+        expected = fovea.flash_attn_with_kvcache(
+            query, pages, pages, page_table=table, cache_seqlens=other,
+            cache_leftpad=first)
+        assert torch.equal(found, expected)
+
+
 def test_flash_gradients(traced):
     """Packed sequences of other lengths, with gradients and under autocast."""
     for turn in range(2):
