@@ -31,8 +31,15 @@ bool fovea::isOperand(Value memref) {
   return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
 }
 
+/// Returns true if `base` is a buffer of a launch's blocks or threads.
+static bool isBufferOfLaunch(Value base) {
+  auto argument = dyn_cast<BlockArgument>(base);
+  return argument && isa<gpu::LaunchOp>(argument.getOwner()->getParentOp());
+}
+
 bool fovea::isDistinct(Value base) {
-  return base.getDefiningOp<memref::AllocOp>() || isOperand(base);
+  return base.getDefiningOp<memref::AllocOp>() || isOperand(base) ||
+         isBufferOfLaunch(base);
 }
 
 /// Adds what an op itself does. `root` is the outermost op.

@@ -564,6 +564,20 @@ def test_split_size_fixes_bits(layout, dtype, queries):
         assert not torch.equal(other[0], whole[0])
 
 
+def test_more_parts_than_are_merged_at_a_time():
+    q, cache = randn(3, 1, 4, 32), randn(3, 9100, 1, 32, seed=1)
+    values = randn(3, 9100, 1, 32, seed=2)
+    lengths = integers([9100, 0, 8193])
+    found, lse = fovea.flash_attn_with_kvcache(
+        q, cache, values, cache_seqlens=lengths, causal=True, split_size=64,
+        return_softmax_lse=True)
+    own, own_lse = fovea.flash_attn_with_kvcache(
+        q, cache, values, cache_seqlens=lengths, causal=True, return_softmax_lse=True)
+    assert (found.float() - own.float()).abs().max() < 2e-3
+    assert torch.equal(lse.isinf(), own_lse.isinf()) and torch.allclose(
+        lse.nan_to_num(), own_lse.nan_to_num(), atol=1e-5)
+
+
 def test_factors_of_8_bits_are_of_scores_and_outputs():
     """No factor is multiplied for each element of a cache."""
     q, cache = randn(1, 1, 4, 32), to_small(randn(2, 8, 2, 32))

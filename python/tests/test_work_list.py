@@ -46,3 +46,17 @@ def test_each_key_once(split):
         assert np.allclose(np.exp(lse[:, 0, 0]), lengths, rtol=1e-6, atol=1e-9)
         mean = np.where(lengths, (lengths + 1) / 2, 0)
         assert np.allclose(output[:, 0, 0], mean[:, None], rtol=1e-5)
+
+
+def test_many_parts():
+    """More parts of a sequence than are merged at a time, beside one without a key."""
+    function = compile_parts("fixed(16)")
+    lengths = np.array([2048 + 16 * 131 + 5, 0, 2048, 2049], np.int32)
+    room = int(lengths.max())
+    k = np.zeros((4, 1, room, 16), np.float32)
+    v = np.broadcast_to(np.arange(1, room + 1, dtype=np.float32)[:, None],
+                        (4, 1, room, 16)).copy()
+    output, lse = function(np.zeros((4, 1, 1, 16), np.float32), k, v, lengths)
+    assert np.allclose(np.exp(lse[:, 0, 0]), lengths, rtol=1e-6)
+    mean = np.where(lengths, (lengths + 1) / 2, 0)
+    assert np.allclose(output[:, 0, 0], mean[:, None], rtol=1e-5)

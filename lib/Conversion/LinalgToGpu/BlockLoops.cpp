@@ -201,14 +201,21 @@ static void emitBlockSum(OpBuilder &builder, const BlockThread &thread,
   // Threads take terms in the order of the loops: neighbouring threads,
   // neighbouring terms.
   Value terms = getProduct(builder, loc, sizes);
-  auto loop = scf::ForOp::create(
-      builder, loc, thread.id, terms, thread.count, partials,
-      [&](OpBuilder &inner, Location, Value term, ValueRange carried) {
-        SmallVector<Value> ivs = delinearize(inner, loc, term, sizes);
-        scf::YieldOp::create(inner, loc, emitTerm(inner, op, ivs, carried));
-      });
-  SmallVector<Value> totals =
-      reduceBlock(builder, thread, combiners, loop.getResults());
+  auto emit = [&](OpBuilder &inner, Value term, ValueRange carried) {
+    return emitTerm(inner, op, delinearize(inner, loc, term, sizes), carried);
+  };
+  if (std::optional<int64_t> all = getConstantIntValue(terms);
+      all && all == getConstantIntValue(thread.count))
+    partials = emit(builder, thread.id, partials);
+  else
+    partials =
+        scf::ForOp::create(
+            builder, loc, thread.id, terms, thread.count, partials,
+            [&](OpBuilder &inner, Location, Value term, ValueRange carried) {
+              scf::YieldOp::create(inner, loc, emit(inner, term, carried));
+            })
+            .getResults();
+  SmallVector<Value> totals = reduceBlock(builder, thread, combiners, partials);
   Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
                                         thread.id, zero);
   scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &inner, Location) {
@@ -242,14 +249,31 @@ void fovea::emitBlockLoops(OpBuilder &builder, const BlockThread &thread,
     if (SmallVector<Operation *> combiners = getCombiners(op);
         !combiners.empty())
       return emitBlockSum(builder, thread, op, sizes, combiners);
-  scf::ForOp::create(
-      builder, loc, thread.id, points, thread.count, ValueRange(),
-      [&](OpBuilder &inner, Location, Value point, ValueRange) {
-        SmallVector<Value> ivs(sizes.size());
-        for (auto [dim, iv] :
-             llvm::zip_equal(dims, delinearize(inner, loc, point, parallel)))
-          ivs[dim] = iv;
-        emitPoint(inner, op, sizes, ivs);
-        scf::YieldOp::create(inner, loc);
-      });
+  auto emit = [&](OpBuilder &inner, Value point) {
+    SmallVector<Value> ivs(sizes.size());
+    for (auto [dim, iv] :
+         llvm::zip_equal(dims, delinearize(inner, loc, point, parallel)))
+      ivs[dim] = iv;
+    emitPoint(inner, op, sizes, ivs);
+  };
+  // Where each thread has one point or none there is no loop.
+  std::optional<int64_t> all = getConstantIntValue(points),
+                         threads = getConstantIntValue(thread.count);
+  if (all && threads && *all == *threads)
+    return emit(builder, thread.id);
+  if (all && threads && *all < *threads) {
+    Value hasPoint = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ult, thread.id, points);
+    scf::IfOp::create(builder, loc, hasPoint, [&](OpBuilder &inner, Location) {
+      emit(inner, thread.id);
+      scf::YieldOp::create(inner, loc);
+    });
+    return;
+  }
+  scf::ForOp::create(builder, loc, thread.id, points, thread.count,
+                     ValueRange(),
+                     [&](OpBuilder &inner, Location, Value point, ValueRange) {
+                       emit(inner, point);
+                       scf::YieldOp::create(inner, loc);
+                     });
 }

@@ -15,6 +15,7 @@
 
 #include "ParallelLoops.h"
 
+#include "ApartOps.h"
 #include "BlockLoops.h"
 #include "Launch.h"
 #include "PointLoops.h"
@@ -559,7 +560,6 @@ void LoopConverter::placeBuffer(gpu::LaunchOp launch, memref::AllocOp alloc,
   alloc.replaceAllUsesWith(buffer);
 }
 
-/// Shares the ops on memory in the body among the threads of the block.
 /// Returns true if `next` is the first op behind `op` that has an effect.
 static bool isNextEffect(Operation *op, Operation *next) {
   for (Operation *other = op->getNextNode(); other;
@@ -572,6 +572,7 @@ static bool isNextEffect(Operation *op, Operation *next) {
   return false;
 }
 
+/// Shares the ops on memory in the body among the threads of the block.
 void LoopConverter::shareBody(gpu::LaunchOp launch) {
   IRRewriter rewriter(launch.getContext());
   SmallVector<scf::ForallOp> loops;
@@ -604,12 +605,20 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
   known.count = launch.getBlockSizeX();
   for (scf::ForOp loop : reductions)
     shareReduction(rewriter, known, loop, getCombiners(loop));
+  ApartOps apart;
   for (size_t at = 0; at < ops.size(); ++at) {
     Operation *op = ops[at];
     if (auto generic = dyn_cast<linalg::LinalgOp>(op)) {
+      auto next = at + 1 < ops.size() ? dyn_cast<linalg::LinalgOp>(ops[at + 1])
+                                      : linalg::LinalgOp();
+      bool goesOn = apart.add(generic) && next && isNextEffect(op, next) &&
+                    apart.allow(next);
       rewriter.setInsertionPoint(op);
-      emitBlockLoops(rewriter, thread, generic);
-      gpu::BarrierOp::create(rewriter, loc);
+      emitBlockLoops(rewriter, known, generic);
+      if (!goesOn) {
+        gpu::BarrierOp::create(rewriter, loc);
+        apart = ApartOps();
+      }
       rewriter.eraseOp(op);
       continue;
     }

@@ -181,6 +181,21 @@ static SmallVector<Value> emitTerms(OpBuilder &builder, linalg::LinalgOp op,
   return carried;
 }
 
+/// Returns how many terms of a reduction are computed at once: in loops one
+/// behind the other, each of which takes what is left of the one before. Where
+/// little is done with elements, reading them is what a term takes.
+static ArrayRef<int64_t> getTermsAtOnce(linalg::LinalgOp op) {
+  constexpr int64_t kFewOps = 8;
+  static constexpr int64_t kCheap[] = {8, 2, 1}, kOthers[] = {4, 1};
+  auto ops = op.getBlock()->without_terminator();
+  bool isCheap = llvm::all_of(ops, [](Operation &inner) {
+    return isa<arith::ArithDialect>(inner.getDialect());
+  });
+  if (isCheap && std::distance(ops.begin(), ops.end()) <= kFewOps)
+    return kCheap;
+  return kOthers;
+}
+
 /// Emits a reduction over `dim`, of `size`, at `point`; returns the outputs.
 static SmallVector<Value> emitReduction(OpBuilder &builder, linalg::LinalgOp op,
                                         ArrayRef<Value> point, unsigned dim,
@@ -201,12 +216,11 @@ static SmallVector<Value> emitReduction(OpBuilder &builder, linalg::LinalgOp op,
         .getResults();
   };
   // Loops of a size that is known are unrolled later.
-  constexpr int64_t kTermsAtOnce = 4;
   if (getConstantIntValue(size))
     return emit(constant(0), size, 1, outputs);
   SmallVector<Value> carried(outputs);
   Value first = constant(0);
-  for (int64_t terms : {kTermsAtOnce, int64_t(1)}) {
+  for (int64_t terms : getTermsAtOnce(op)) {
     Value end = size;
     if (terms > 1) {
       Value rest = arith::RemUIOp::create(builder, loc, size, constant(terms));

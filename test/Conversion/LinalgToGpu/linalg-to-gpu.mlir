@@ -48,25 +48,26 @@ func.func @contract(%a: memref<5x9xf16>, %b: memref<9x7xf16>, %c: memref<5x7xf32
 
 // -----
 
-// Of a reduction whose length is not known, four terms are read before the first of
-// them is added; the rest come one by one, in the same order.
+// Of a reduction whose length is not known, eight terms are read before the first of
+// them is added, then two, and the rest one by one, in the same order.
 // CHECK-LABEL: func @columns(
-// CHECK:           %[[REST:.*]] = arith.remui %[[N:.*]], %c4
+// CHECK:           %[[REST:.*]] = arith.remui %[[N:.*]], %c8
 // CHECK:           %[[WHOLE:.*]] = arith.subi %[[N]], %[[REST]]
-// CHECK:           %[[MOST:.*]] = scf.for %[[K:.*]] = %c0 to %[[WHOLE]] step %c4 iter_args(%[[ACC:.*]] = %{{.*}}) -> (f32) {
+// CHECK:           %[[MOST:.*]] = scf.for %[[K:.*]] = %c0 to %[[WHOLE]] step %c8 iter_args(%[[ACC:.*]] = %{{.*}}) -> (f32) {
+// CHECK-COUNT-8:     memref.load
+// CHECK-NEXT:        %[[S0:.*]] = arith.addf %[[ACC]]
+// CHECK-COUNT-7:     arith.addf
+// CHECK-NEXT:        scf.yield
+// CHECK:           %[[REST2:.*]] = arith.remui %[[N]], %c2
+// CHECK:           %[[EVEN:.*]] = arith.subi %[[N]], %[[REST2]]
+// CHECK:           %[[MORE:.*]] = scf.for %[[K:.*]] = %[[WHOLE]] to %[[EVEN]] step %c2 iter_args(%[[ACC:.*]] = %[[MOST]]) -> (f32) {
 // CHECK-NEXT:        %[[X0:.*]] = memref.load %{{.*}}[%[[K]], %{{.*}}]
 // CHECK-NEXT:        %[[K1:.*]] = arith.addi %[[K]], %c1
 // CHECK-NEXT:        %[[X1:.*]] = memref.load %{{.*}}[%[[K1]], %{{.*}}]
-// CHECK-NEXT:        %[[K2:.*]] = arith.addi %[[K]], %c2
-// CHECK-NEXT:        %[[X2:.*]] = memref.load %{{.*}}[%[[K2]], %{{.*}}]
-// CHECK-NEXT:        %[[K3:.*]] = arith.addi %[[K]], %c3
-// CHECK-NEXT:        %[[X3:.*]] = memref.load %{{.*}}[%[[K3]], %{{.*}}]
 // CHECK-NEXT:        %[[S0:.*]] = arith.addf %[[ACC]], %[[X0]]
 // CHECK-NEXT:        %[[S1:.*]] = arith.addf %[[S0]], %[[X1]]
-// CHECK-NEXT:        %[[S2:.*]] = arith.addf %[[S1]], %[[X2]]
-// CHECK-NEXT:        %[[S3:.*]] = arith.addf %[[S2]], %[[X3]]
-// CHECK-NEXT:        scf.yield %[[S3]]
-// CHECK:           %[[SUM:.*]] = scf.for %[[K:.*]] = %[[WHOLE]] to %[[N]] step %c1 iter_args(%[[ACC:.*]] = %[[MOST]]) -> (f32) {
+// CHECK-NEXT:        scf.yield %[[S1]]
+// CHECK:           %[[SUM:.*]] = scf.for %[[K:.*]] = %[[EVEN]] to %[[N]] step %c1 iter_args(%[[ACC:.*]] = %[[MORE]]) -> (f32) {
 // CHECK-NEXT:        %[[X:.*]] = memref.load
 // CHECK-NEXT:        %[[S:.*]] = arith.addf %[[ACC]], %[[X]]
 // CHECK-NEXT:        scf.yield %[[S]]
@@ -92,6 +93,27 @@ func.func @scalar(%a: memref<f64>, %b: memref<f64>) {
   ^bb0(%x: f64, %y: f64):
     %z = arith.negf %x : f64
     linalg.yield %z : f64
+  }
+  return
+}
+
+// -----
+
+// Where more is done with an element, four.
+// CHECK-LABEL: func @exponentials(
+// CHECK:           %[[REST:.*]] = arith.remui %[[N:.*]], %c4
+// CHECK:           %[[WHOLE:.*]] = arith.subi %[[N]], %[[REST]]
+// CHECK:           %[[MOST:.*]] = scf.for %{{.*}} = %c0 to %[[WHOLE]] step %c4
+// CHECK-COUNT-4:     memref.load
+// CHECK-COUNT-4:     math.exp
+// CHECK:           scf.for %{{.*}} = %[[WHOLE]] to %[[N]] step %c1 iter_args(%{{.*}} = %[[MOST]])
+func.func @exponentials(%a: memref<?x5xf32>, %c: memref<5xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, k) -> (k, i)>, affine_map<(i, k) -> (i)>], iterator_types = ["parallel", "reduction"]}
+    ins(%a : memref<?x5xf32>) outs(%c : memref<5xf32>) {
+  ^bb0(%x: f32, %old: f32):
+    %e = math.exp %x : f32
+    %sum = arith.addf %old, %e : f32
+    linalg.yield %sum : f32
   }
   return
 }
@@ -604,5 +626,126 @@ func.func @written_operand(%x: memref<8xf32>, %y: memref<8xf32>, %out: memref<8x
   linalg.fill ins(%z : f32) outs(%x : memref<8xf32>)
   %s = arith.addf %a, %b : f32
   linalg.fill ins(%s : f32) outs(%out : memref<8xf32>)
+  return
+}
+
+// -----
+
+// Ops of which a thread does the same points need no barrier between them, nor do ops on
+// other memory. Each thread has a point: there is no loop.
+// CHECK-LABEL: func @own_points(
+// CHECK:         gpu.launch {{.*}} threads(%[[THREAD:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c32{{,}}
+// CHECK-NOT:       scf.for
+// CHECK:           memref.store %{{.*}}, %[[A:.*]][%[[THREAD]]]
+// CHECK-NOT:       gpu.barrier
+// CHECK:           memref.store %{{.*}}, %{{.*}}[%[[THREAD]]]
+// CHECK-NOT:       gpu.barrier
+// CHECK:           memref.load %[[A]][%[[THREAD]]]
+// CHECK:           memref.store
+// CHECK-NEXT:      gpu.barrier
+// CHECK-NEXT:      gpu.terminator
+func.func @own_points(%out: memref<4x32xf32>, %other: memref<4x32xf32>) {
+  %one = arith.constant 1.0 : f32
+  scf.forall (%i) in (4) {
+    %a = memref.alloc() : memref<32xf32>
+    linalg.fill ins(%one : f32) outs(%a : memref<32xf32>)
+    %far = memref.subview %other[%i, 0] [1, 32] [1, 1] : memref<4x32xf32> to memref<32xf32, strided<[1], offset: ?>>
+    linalg.fill ins(%one : f32) outs(%far : memref<32xf32, strided<[1], offset: ?>>)
+    %row = memref.subview %out[%i, 0] [1, 32] [1, 1] : memref<4x32xf32> to memref<32xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]}
+      ins(%a : memref<32xf32>) outs(%row : memref<32xf32, strided<[1], offset: ?>>) {
+    ^bb0(%x: f32, %old: f32):
+      %y = arith.addf %x, %x : f32
+      linalg.yield %y : f32
+    }
+    memref.dealloc %a : memref<32xf32>
+  }
+  return
+}
+
+// -----
+
+// Threads meet where one reads what another has written: another element, by a map or
+// by a load, or the same of an op whose points are others.
+// CHECK-LABEL: func @others_points(
+// CHECK:         gpu.launch
+// CHECK:           memref.store
+// CHECK:           gpu.barrier
+// CHECK:           memref.load
+// CHECK:           memref.store
+// CHECK:           gpu.barrier
+// CHECK:           memref.load
+// CHECK:           memref.store
+// CHECK:           gpu.barrier
+// CHECK:           memref.load
+// CHECK:           memref.store
+// CHECK:           gpu.barrier
+// CHECK-NEXT:      gpu.terminator
+func.func @others_points(%out: memref<4x32x2xf32>) {
+  %one = arith.constant 1.0 : f32
+  scf.forall (%i) in (4) {
+    %a = memref.alloc() : memref<32xf32>
+    %b = memref.alloc() : memref<32xf32>
+    linalg.fill ins(%one : f32) outs(%a : memref<32xf32>)
+    linalg.generic {indexing_maps = [affine_map<(d) -> (31 - d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]}
+      ins(%a : memref<32xf32>) outs(%b : memref<32xf32>) {
+    ^bb0(%x: f32, %old: f32):
+      linalg.yield %x : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(d) -> (d)>], iterator_types = ["parallel"]}
+      outs(%a : memref<32xf32>) {
+    ^bb0(%old: f32):
+      %d = linalg.index 0 : index
+      %c31 = arith.constant 31 : index
+      %e = arith.subi %c31, %d : index
+      %x = memref.load %b[%e] : memref<32xf32>
+      linalg.yield %x : f32
+    }
+    %rows = memref.subview %out[%i, 0, 0] [1, 32, 2] [1, 1, 1] : memref<4x32x2xf32> to memref<32x2xf32, strided<[2, 1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(d, e) -> (d)>, affine_map<(d, e) -> (d, e)>], iterator_types = ["parallel", "parallel"]}
+      ins(%a : memref<32xf32>) outs(%rows : memref<32x2xf32, strided<[2, 1], offset: ?>>) {
+    ^bb0(%x: f32, %old: f32):
+      linalg.yield %x : f32
+    }
+    memref.dealloc %a : memref<32xf32>
+    memref.dealloc %b : memref<32xf32>
+  }
+  return
+}
+
+// -----
+
+// Two views of one buffer may have an element of two threads.
+// CHECK-LABEL: func @views(
+// CHECK:         gpu.launch
+// CHECK:           memref.store
+// CHECK:           gpu.barrier
+// CHECK:           memref.load
+// CHECK:           memref.store
+// CHECK:           gpu.barrier
+// CHECK:           memref.load
+// CHECK:           memref.store
+// CHECK:           gpu.barrier
+// CHECK-NEXT:      gpu.terminator
+func.func @views(%out: memref<4x32xf32>) {
+  %one = arith.constant 1.0 : f32
+  scf.forall (%i) in (4) {
+    %a = memref.alloc() : memref<64xf32>
+    %low = memref.subview %a[0] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1]>>
+    %next = memref.subview %a[1] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1], offset: 1>>
+    linalg.fill ins(%one : f32) outs(%low : memref<32xf32, strided<[1]>>)
+    linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]}
+      ins(%low : memref<32xf32, strided<[1]>>) outs(%next : memref<32xf32, strided<[1], offset: 1>>) {
+    ^bb0(%x: f32, %old: f32):
+      linalg.yield %x : f32
+    }
+    %row = memref.subview %out[%i, 0] [1, 32] [1, 1] : memref<4x32xf32> to memref<32xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]}
+      ins(%low : memref<32xf32, strided<[1]>>) outs(%row : memref<32xf32, strided<[1], offset: ?>>) {
+    ^bb0(%x: f32, %old: f32):
+      linalg.yield %x : f32
+    }
+    memref.dealloc %a : memref<64xf32>
+  }
   return
 }

@@ -148,11 +148,21 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // CHECK: %[[F:.*]] = tensor.extract %[[LIST]]#0[%[[AT]]]
 // CHECK: %[[N:.*]] = tensor.extract %[[LIST]]#1[%[[AT]]]
 // CHECK: scf.yield %[[F]], %[[N]]
-// CHECK: %[[OUTPUTS:.*]] = tensor.extract_slice %[[R]]#0[%[[ITEMS]]#0, %[[MH]], %[[MI]], 0] [%[[ITEMS]]#1, 1, 1, 64]
 // CHECK: %[[LSES:.*]] = tensor.extract_slice %[[R]]#1[%[[ITEMS]]#0, %[[MH]], %[[MI]]] [%[[ITEMS]]#1, 1, 1]
 // CHECK: %[[LARGEST:.*]] = linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%[[LSES]] :
 // CHECK: arith.maxnumf
-// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%[[OUTPUTS]], %[[LSES]], %[[LARGEST]] :
+// CHECK-DAG: %[[SOME:.*]] = {{.*}}min{{.*}}%[[ITEMS]]#1
+// CHECK-DAG: %[[WEIGHTS:.*]] = linalg.generic {{.*}}iterator_types = ["parallel"]} ins(%[[LARGEST]] : tensor<128xf64>)
+// CHECK: tensor.extract %[[LSES]]
+// CHECK: math.exp
+// CHECK-DAG: %[[OFSOME:.*]] = tensor.extract_slice %[[WEIGHTS]][0] [%[[SOME]]] [1]
+// CHECK-DAG: %[[OUTPUTS:.*]] = tensor.extract_slice %[[R]]#0[%[[ITEMS]]#0, %[[MH]], %[[MI]], 0] [%[[SOME]], 1, 1, 64]
+// CHECK: %[[SUMS:.*]]:2 = linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%[[OUTPUTS]], %[[OFSOME]] :
+// More than 128 parts come some at a time.
+// CHECK: %[[ALL:.*]]:2 = scf.for %[[FROM:.*]] = %c128 to %[[ITEMS]]#1 step %c128 iter_args(%{{.*}} = %[[SUMS]]#0, %{{.*}} = %[[SUMS]]#1)
+// CHECK: math.exp
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]}
+// CHECK: linalg.generic {{.*}} ins(%[[ALL]]#0, %[[ALL]]#1 :
 // CHECK: arith.divf
 func.func @lengths(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor<?xi32>) -> tensor<?x2x?x64xf16> {
   %o = attn.attention %q, %k, %k scale(0.125)

@@ -7,6 +7,7 @@
 
 #include "TileWork.h"
 
+#include "MergeParts.h"
 #include "fovea/Analysis/Formula.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -330,26 +331,9 @@ std::pair<Value, Value> WorkList::getItems(OpBuilder &builder, Location loc,
   return {items[0], items[1]};
 }
 
-/// Emits a `linalg.generic`, whose elements are `getValues` of the elements of
-/// `inputs` and of `inits`.
-static SmallVector<Value> emitLoops(
-    OpBuilder &builder, Location loc, ValueRange inputs, ValueRange inits,
-    ArrayRef<AffineMap> maps, ArrayRef<utils::IteratorType> loops,
-    llvm::function_ref<SmallVector<Value>(OpBuilder &, ValueRange)> getValues) {
-  auto body = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
-    linalg::YieldOp::create(nested, loc, getValues(nested, arguments));
-  };
-  return llvm::to_vector_of<Value>(
-      linalg::GenericOp::create(builder, loc, inits.getTypes(), inputs, inits,
-                                maps, loops, body)
-          .getResults());
-}
-
 void WorkList::merge(RewriterBase &rewriter, FinalizeOp root, Value partOutputs,
                      Value partLses) const {
   Location loc = root.getLoc();
-  MLIRContext *context = rewriter.getContext();
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   auto wide = cast<FloatType>(getElementTypeOrSelf(partLses));
   auto type = cast<FloatType>(getElementTypeOrSelf(partOutputs));
   OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1);
@@ -363,8 +347,6 @@ void WorkList::merge(RewriterBase &rewriter, FinalizeOp root, Value partOutputs,
             cast<RankedTensorType>(result.getType()).getRank()),
         getElementTypeOrSelf(result)));
 
-  constexpr auto kParallel = utils::IteratorType::parallel,
-                 kReduction = utils::IteratorType::reduction;
   auto emitRow = [&](OpBuilder &builder, Location loc, ValueRange arguments) {
     SmallVector<Value> row(arguments.take_front(3));
     auto [begin, count] = getItems(builder, loc, row[0]);
@@ -381,86 +363,22 @@ void WorkList::merge(RewriterBase &rewriter, FinalizeOp root, Value partOutputs,
         builder, loc, RankedTensorType::get(ShapedType::kDynamic, wide),
         partLses, ArrayRef(offsets).drop_back(), ArrayRef(shape).drop_back(),
         ArrayRef(strides).drop_back());
-
-    // Each feature has a largest log-sum-exp, a sum of weights relative to it,
-    // and one of outputs, of its own, so that threads need not exchange them.
-    // The largest is known before the sums: their terms wait for nothing then
-    // but the sums.
-    SmallVector<Value> running;
-    for (FloatType element : {wide, type, type})
-      running.push_back(
-          tensor::EmptyOp::create(builder, loc, {sizes[3]}, element));
-    AffineMap whole = builder.getMultiDimIdentityMap(1);
-    running =
-        emitLoops(builder, loc, {}, running, {whole, whole, whole}, kParallel,
-                  [&](OpBuilder &nested, ValueRange) -> SmallVector<Value> {
-                    Formula f{nested, loc, type}, exact{nested, loc, wide};
-                    return {exact.number(-kInfinity), f.number(0), f.number(0)};
-                  });
-    AffineExpr feature = builder.getAffineDimExpr(0),
-               part = builder.getAffineDimExpr(1);
-    AffineMap ofFeature = AffineMap::get(2, 0, feature),
-              ofPart = AffineMap::get(2, 0, part),
-              ofBoth = AffineMap::get(2, 0, {part, feature}, context);
-    running[0] =
-        emitLoops(builder, loc, lses, running[0], {ofPart, ofFeature},
-                  {kParallel, kReduction},
-                  [&](OpBuilder &nested, ValueRange in) -> SmallVector<Value> {
-                    Formula exact{nested, loc, wide};
-                    return {exact.make<arith::MaxNumFOp>(in[1], in[0])};
-                  })
-            .front();
-    SmallVector<Value> sums = emitLoops(
-        builder, loc, {outputs, lses, running[0]}, {running[1], running[2]},
-        {ofBoth, ofPart, ofFeature, ofFeature, ofFeature},
-        {kParallel, kReduction},
-        [&](OpBuilder &nested, ValueRange in) -> SmallVector<Value> {
-          Formula f{nested, loc, type}, exact{nested, loc, wide};
-          Value output = in[0], lse = in[1], largest = in[2];
-          // Where no part has had a key, the difference is NaN.
-          Value isEmpty = exact.isEqual(lse, exact.number(-kInfinity));
-          Value weight =
-              f.select(isEmpty, f.number(0),
-                       f.make<math::ExpOp>(f.convert(exact.sub(lse, largest))));
-          Value product = f.select(f.isEqual(weight, f.number(0)), f.number(0),
-                                   f.mul(weight, output));
-          return {f.add(in[3], weight), f.add(in[4], product)};
-        });
-    running[1] = sums[0];
-    running[2] = sums[1];
+    MergedRow merged = mergeParts(builder, loc, outputs, lses, count, sizes[3]);
 
     SmallVector<Value> rows;
     for (Value init : inits) {
       auto element = cast<FloatType>(getElementTypeOrSelf(init));
       if (cast<RankedTensorType>(init.getType()).getRank() == 4) {
-        Value empty =
-            tensor::EmptyOp::create(builder, loc, {sizes[3]}, element);
-        rows.push_back(
-            emitLoops(builder, loc, {running[1], running[2]}, empty,
-                      {whole, whole, whole}, kParallel,
-                      [&](OpBuilder &nested, ValueRange in) {
-                        Formula f{nested, loc, type};
-                        Value isEmpty = f.isEqual(in[0], f.number(0));
-                        Value quotient = f.div(in[1], in[0]);
-                        return SmallVector<Value>{convertFloats(
-                            nested, loc,
-                            f.select(isEmpty, f.number(0), quotient), element)};
-                      })
-                .front());
+        rows.push_back(merged.getOutput(builder, loc, element));
         continue;
       }
-      Formula f{builder, loc, type}, exact{builder, loc, wide};
-      Value at = getIndex(builder, loc, 0);
-      Value weights = getElement(builder, loc, running[1], at);
-      Value logarithm = exact.convert(f.make<math::LogOp>(weights));
-      Value lse = exact.select(
-          f.isEqual(weights, f.number(0)), exact.number(-kInfinity),
-          exact.add(getElement(builder, loc, running[0], at), logarithm));
+      Value lse =
+          convertFloats(builder, loc, merged.getLse(builder, loc), element);
       Value empty = tensor::EmptyOp::create(
           builder, loc, ArrayRef<int64_t>{1, 1, 1}, element);
-      rows.push_back(tensor::InsertOp::create(
-          builder, loc, convertFloats(builder, loc, lse, element), empty,
-          ValueRange{at, at, at}));
+      Value at = getIndex(builder, loc, 0);
+      rows.push_back(tensor::InsertOp::create(builder, loc, lse, empty,
+                                              ValueRange{at, at, at}));
     }
     auto parallel = scf::InParallelOp::create(builder, loc);
     builder.setInsertionPointToStart(parallel.getBody());
