@@ -88,6 +88,36 @@ checkUpdates(func::FuncOp function,
   return failure(result.wasInterrupted());
 }
 
+static DenseSet<Operation *> getGlobals(ModuleOp module) {
+  auto globals = module.getOps<memref::GlobalOp>();
+  return DenseSet<Operation *>(globals.begin(), globals.end());
+}
+
+/// Names and sorts the globals that are not `known` as they are first read.
+/// Bufferization visits functions in the order of their addresses, so that
+/// names would differ between runs, and with them what a disk cache is asked
+/// for.
+static void orderGlobals(ModuleOp module, const DenseSet<Operation *> &known) {
+  SymbolTable symbols(module);
+  SetVector<Operation *> globals;
+  module.walk([&](memref::GetGlobalOp read) {
+    if (Operation *global = symbols.lookup(read.getName());
+        !known.contains(global))
+      globals.insert(global);
+  });
+  int64_t number = 0;
+  for (Operation *global : globals) {
+    std::string name;
+    do
+      name = "constant" + std::to_string(number++);
+    while (symbols.lookup(name));
+    [[maybe_unused]] LogicalResult renamed = symbols.rename(global, name);
+    assert(succeeded(renamed) && "no other symbol has the name");
+  }
+  for (Operation *global : llvm::reverse(globals))
+    global->moveBefore(&module.getBody()->front());
+}
+
 namespace {
 struct HostBufferize final : impl::HostBufferizeBase<HostBufferize> {
   using HostBufferizeBase::HostBufferizeBase;
@@ -116,6 +146,7 @@ struct HostBufferize final : impl::HostBufferizeBase<HostBufferize> {
     options.allowReturnAllocsFromLoops = true;
     bufferization::OneShotAnalysisState analysis(module, options);
     bufferization::BufferizationState state;
+    DenseSet<Operation *> globals = getGlobals(module);
     if (failed(bufferization::analyzeModuleOp(module, analysis)))
       return signalPassFailure();
     for (func::FuncOp function : functions)
@@ -125,6 +156,7 @@ struct HostBufferize final : impl::HostBufferizeBase<HostBufferize> {
         failed(bufferization::bufferizeModuleOp(module, options, state)))
       return signalPassFailure();
     bufferization::removeBufferizationAttributesInModule(module);
+    orderGlobals(module, globals);
 
     for (auto function : module.getOps<func::FuncOp>())
       if (function.isPublic() && !function.isDeclaration())

@@ -247,7 +247,8 @@ def HostBufferize : Pass<"host-bufferize", "::mlir::ModuleOp"> {
     - a tensor result of a public function becomes a memref with the identity
       layout, allocated by the function; results alias neither arguments nor
       each other, which costs a copy where the graph returns an argument, a
-      part of a tensor, or one tensor twice.
+      part of a tensor, or one tensor twice;
+    - constants in memory are named and sorted by their first uses.
   }];
   let dependentDialects = [
     "::mlir::bufferization::BufferizationDialect",
