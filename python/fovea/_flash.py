@@ -12,7 +12,7 @@ from torch import Tensor
 
 from . import _append, _arrays, _attention, _flex, _operator, _ragged
 from ._gather import GatherTracer
-from ._memo import Memo, cast_as_autocast, describe, is_watched
+from ._memo import Memo, cast_as_autocast, describe, is_watched, note_arguments
 from ._native import PLAIN
 from ._regions import write_length
 from ._values import Number
@@ -21,6 +21,12 @@ __all__ = ["flash_attn_func", "flash_attn_varlen_func",
            "flash_attn_with_kvcache"]
 
 _memo = Memo()
+
+#: `Fixed` calls by all that is known of their arguments, which have been checked.
+_known = {}
+
+#: As many are kept.
+_MOST_KNOWN = 4096
 
 #: The type of caches of 8 bits.
 _SMALL = torch.float8_e4m3fn
@@ -70,6 +76,16 @@ def flash_attn_func(
     Returns the output, `[B, Sq, H, Dv]`, of q's type. A query that sees no key
     is 0, its log-sum-exp minus infinity.
     """
+    wants_lse = return_softmax_lse or return_attn_probs
+    arguments = _Arguments(
+        "fixed", (q, k, v, s_aux, qv, q_descale, k_descale, v_descale), window_size,
+        softmax_scale, causal, attention_chunk, softcap, num_splits, pack_gqa,
+        deterministic, sm_margin, wants_lse)
+    if arguments.known:
+        output, lse = arguments.known.run(
+            *(x.transpose(1, 2) for x in (q, k, v)), arguments.tensors)
+        output = output.transpose(1, 2)
+        return (output, lse) if wants_lse else output
     _refuse(qv=qv, q_descale=q_descale, k_descale=k_descale,
             v_descale=v_descale)
     _check_tensors(4, q=q, k=k, v=v)
@@ -77,7 +93,6 @@ def flash_attn_func(
     if k.shape[0] != q.shape[0]:
         raise ValueError(f"k: expected the batch of q, {q.shape[0]}, got "
                          f"{k.shape[0]}")
-    wants_lse = return_softmax_lse or return_attn_probs
     options = _Options(q, softmax_scale, causal, window_size, attention_chunk,
                        softcap, num_splits, pack_gqa, sm_margin, s_aux,
                        wants_lse)
@@ -85,7 +100,7 @@ def flash_attn_func(
     output, lse = options.attend(
         *(x.transpose(1, 2) for x in (q, k, v)),
         "fixed", options.make_masks(lambda b, i: i + offset), deterministic,
-        lifted=[offset])
+        lifted=[offset], arguments=arguments)
     output = output.transpose(1, 2)
     return (output, lse) if wants_lse else output
 
@@ -133,6 +148,20 @@ def flash_attn_varlen_func(
     Returns the output, `[Tq, H, Dv]`, and the log-sum-exp, `[H, Tq]`. Queries
     that belong to no sequence, or do not count, are 0.
     """
+    wants_lse = return_softmax_lse or return_attn_probs
+    arguments = _Arguments(
+        "packed", (q, k, v, s_aux, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k, qv,
+                   q_descale, k_descale, v_descale), window_size, softmax_scale, causal,
+        attention_chunk, softcap, num_splits, pack_gqa, deterministic, sm_margin,
+        wants_lse)
+    if arguments.known:
+        left, right = window_size
+        keys = _ragged.find_keys(q, cu_seqlens_q, cu_seqlens_k, seqused_q, None, left,
+                                 0 if causal else right, attention_chunk)
+        output, lse = arguments.known.run(
+            *(x.transpose(0, 1)[None] for x in (q, k, v)), (*arguments.tensors, *keys))
+        output = output[0].transpose(0, 1)
+        return (output, lse[0]) if wants_lse else output
     _refuse(qv=qv, q_descale=q_descale, k_descale=k_descale,
             v_descale=v_descale)
     _check_tensors(3, q=q, k=k, v=v)
@@ -149,7 +178,6 @@ def flash_attn_varlen_func(
     batch = (shape[0] - 1,)
     _check_integers("seqused_q", seqused_q, batch, q.device)
     _check_integers("seqused_k", seqused_k, batch, q.device)
-    wants_lse = return_softmax_lse or return_attn_probs
     options = _Options(q, softmax_scale, causal, window_size, attention_chunk,
                        softcap, num_splits, pack_gqa, sm_margin, s_aux,
                        wants_lse)
@@ -157,12 +185,14 @@ def flash_attn_varlen_func(
                                            cu_seqlens_k, seqused_q, seqused_k)
     masks = [lambda b, h, i, j: j >= first_key[i],
              lambda b, h, i, j: j < end_key[i]]
+    arguments.tensors += first_key, end_key
     if seqused_k is not None:
+        arguments.forget()
         # A tile of queries may see keys on both sides of those that do not count.
         k, v = _clear_rows(cu_seqlens_k, seqused_k, k, v)
     output, lse = options.attend(
         *(x.transpose(0, 1)[None] for x in (q, k, v)), "packed", masks, deterministic,
-        captures=[first_key, end_key])
+        captures=[first_key, end_key], arguments=arguments)
     output = output[0].transpose(0, 1)
     return (output, lse[0]) if wants_lse else output
 
@@ -242,8 +272,29 @@ def flash_attn_with_kvcache(
     numbers of pages need no other kernel.
     """
     is_packed = cu_seqlens_q is not None
-    _check_tensors(3 if is_packed else 4, q=q)
     is_small = getattr(k_cache, "dtype", None) == _SMALL
+    length = None if isinstance(cache_seqlens, Tensor) else cache_seqlens
+    arguments = _Arguments(
+        "cache", (q, k_cache, v_cache, s_aux, k, v, qv, rotary_cos, rotary_sin,
+                  cache_seqlens if length is None else None, cache_batch_idx,
+                  cache_leftpad, page_table, cu_seqlens_q, cu_seqlens_k_new,
+                  rotary_seqlens, q_descale, k_descale, v_descale), window_size,
+        softmax_scale, causal, attention_chunk, softcap, num_splits, pack_gqa,
+        sm_margin, return_softmax_lse, split_size, length, max_seqlen_q,
+        rotary_interleaved)
+    appends = k is not None
+    if is_packed or cu_seqlens_k_new is not None or appends and (
+            is_small or getattr(q, "is_cpu", True)):
+        arguments.forget()
+    elif appends and arguments.key:
+        # In some memory rows are not written by a graph.
+        arguments.add(k_cache.stride(), v_cache.stride(),
+                      k_cache.data_ptr() == v_cache.data_ptr())
+    if arguments.known:
+        output, lse = _attend_known(arguments, q, k_cache, v_cache, appends, is_small,
+                                    page_table, cache_batch_idx)
+        return (output, lse) if return_softmax_lse else output
+    _check_tensors(3 if is_packed else 4, q=q)
     if is_small:
         _refuse(qv=qv, q_descale=q_descale)
         if rotary_cos is not None:
@@ -293,6 +344,7 @@ def flash_attn_with_kvcache(
                            q.shape[-1])
             rows = new.find_rows(q, k_cache, v_cache, cache_batch_idx, page_table)
             if rows is None:
+                arguments.forget()
                 q, cache_seqlens = new.write(q, cu_seqlens_q, k_cache, v_cache,
                                              cache_batch_idx, page_table)
                 new = None
@@ -306,8 +358,56 @@ def flash_attn_with_kvcache(
             cache_seqlens = room
         output, lse = _attend_cache(
             options, q, k_cache, v_cache, batch, cache_seqlens, cache_leftpad,
-            cache_batch_idx, page_table, cu_seqlens_q, max_seqlen_q, new, rows)
+            cache_batch_idx, page_table, cu_seqlens_q, max_seqlen_q, arguments, new,
+            rows)
     return (output, lse) if return_softmax_lse else output
+
+
+def _attend_known(arguments, q, k_cache, v_cache, appends, is_small, page_table,
+                  cache_batch_idx):
+    """Attends to a cache as such a call before did."""
+    if is_small:
+        k_cache, v_cache = (x.view(torch.uint8) for x in (k_cache, v_cache))
+    key, value = k_cache, v_cache
+    if not (appends or is_small or page_table is not None or
+            cache_batch_idx is not None):
+        key, value = (x[:q.shape[0]].transpose(1, 2) for x in (key, value))
+    output, lse = arguments.known.run(q.transpose(1, 2), key, value, arguments.tensors)
+    _note_writes(k_cache, v_cache, appends)
+    return output.transpose(1, 2), lse
+
+
+class _Arguments:
+    """The arguments of a call as they are given, of which the first three tensors are
+    the query, keys and values."""
+
+    __slots__ = ("key", "tensors", "known")
+
+    def __init__(self, name, tensors, window, *options):
+        self.tensors = tensors
+        #: None if the call is not kept.
+        self.key = None
+        if type(window) is tuple:
+            self.key = note_arguments(tensors, (name, *window, *options))
+        #: What such a call became, None if there was none.
+        self.known = _known.get(self.key)
+
+    def add(self, *more):
+        """Adds what else the call depends on."""
+        self.key = (self.key, more)
+        self.known = _known.get(self.key)
+
+    def forget(self):
+        """Keeps the call from being kept."""
+        self.key = self.known = None
+
+    def keep(self, call):
+        """Keeps what the call became."""
+        fixed = self.key and call.fix(self.tensors)
+        if fixed:
+            if len(_known) >= _MOST_KNOWN:
+                _known.clear()
+            _known[self.key] = fixed
 
 
 def _lift(number):
@@ -327,7 +427,7 @@ def _clear_rows(starts, used, *tensors):
 
 def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
                   cache_leftpad, cache_batch_idx, page_table, cu_seqlens_q,
-                  max_seqlen_q, new=None, rows=None):
+                  max_seqlen_q, arguments, new=None, rows=None):
     """Attends to a cache that has all keys but `new` ones, which are written as
     `rows`. Returns the output and the log-sum-exp in the shapes of the public
     function."""
@@ -395,7 +495,7 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
         output, lse = options.attend(
             *(x.transpose(1, 2) for x in (q, k_cache[:batch], v_cache[:batch])),
             ("cache", cache_leftpad is None, isinstance(cache_seqlens, Tensor)), masks,
-            False, captures, lifted)
+            False, captures, lifted, arguments=arguments)
         return output.transpose(1, 2), lse
     gathers = {"pages": page_table, "slots": cache_batch_idx, "new": rows,
                "value_scale": options.value_scale}
@@ -407,7 +507,7 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
     else:
         query = q.transpose(1, 2)
     output, lse = options.attend_rows(query, k_cache, v_cache, masks, gathers,
-                                      cache_leftpad, cache_seqlens)
+                                      cache_leftpad, cache_seqlens, arguments)
     if is_packed:
         return output[0].transpose(0, 1), lse[0] if options.wants_lse else None
     return output.transpose(1, 2), lse
@@ -519,7 +619,7 @@ class _Options:
         return _attention._chain(mods)
 
     def attend(self, query, key, value, kind, masks, deterministic, captures=(),
-               lifted=()):
+               lifted=(), *, arguments):
         """Attention on operands `[B, H, S, D]`. Returns the output and, if that
         is wanted, the log-sum-exp, sinks included. The masks are those of a `kind` of
         call, capture these tensors, and may depend on lengths and the integers that
@@ -529,6 +629,7 @@ class _Options:
             call = self._open(query, key, value, kind, captures, lifted)
         found = call and call.run()
         if found:
+            arguments.keep(call)
             return found
         output, lse, _ = _flex.attend(
             query, key, value, self._make_score(),
@@ -564,7 +665,7 @@ class _Options:
         note.append(write_length(query.shape[2], query.is_cuda))
         return _memo.open_by(tuple(note), tensors, numbers)
 
-    def attend_rows(self, query, key, value, masks, gathers, first, count):
+    def attend_rows(self, query, key, value, masks, gathers, first, count, arguments):
         """Attention whose rows a graph gathers, see `GatherTracer`, of sequences that
         begin at the key `first` and have so many, tensors, a number, or None."""
         call = None
@@ -573,7 +674,8 @@ class _Options:
         found = call and call.run()
         if not found:
             return self._trace_rows(query, key, value, masks, gathers, call)
-        _note_writes(key, value, gathers["new"])
+        arguments.keep(call)
+        _note_writes(key, value, gathers["new"] is not None)
         return found
 
     def _open_rows(self, query, key, value, gathers, first, count):
@@ -617,13 +719,13 @@ class _Options:
             call.note(text, tracer.captures, tracer.lifted, False, self.wants_lse, None)
         results = _operator.attention(query, key, value, tracer.captures,
                                       tracer.numbers, text, False, False)
-        _note_writes(key, value, gathers["new"])
+        _note_writes(key, value, gathers["new"] is not None)
         return results
 
 
-def _note_writes(key, value, new):
-    """Tells autograd that a cache got new rows, if there are any."""
-    if new is not None:
+def _note_writes(key, value, appends):
+    """Tells autograd that a cache got new rows, if it did."""
+    if appends:
         for cache in (key, value):
             _arrays.find_torch().note_update(cache)
 

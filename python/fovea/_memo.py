@@ -71,6 +71,31 @@ class _Kind:
         self.is_tried = False
 
 
+#: What `note_arguments` notes as it is.
+_NOTED = frozenset((bool, int, float, str, type(None)))
+
+
+def note_arguments(tensors, options):
+    """Returns all that a call depends on but what is in the tensors, of which some are
+    None, as a key; None if something takes part that it does not show. Options are
+    numbers, booleans and None."""
+    if is_watched() or torch._C._is_any_autocast_enabled():
+        return None
+    types = tuple(map(type, options))
+    if not _NOTED.issuperset(types):
+        return None
+    # Numbers of several types are equal.
+    key = [options, types, torch.is_grad_enabled()]
+    for x in tensors:
+        if x is None:
+            key.append(None)
+        elif type(x) in _native.PLAIN:
+            key += (x.shape, x.dtype, x.device, x.requires_grad)
+        else:
+            return None
+    return tuple(key)
+
+
 class Memo:
     """Calls by what decides the text of their kernel. With `is_fixed`, all have one
     mask, which captures the same tensors and numbers each time."""
@@ -170,6 +195,37 @@ class _Plan:
         self.wants_lse = wants_lse
 
 
+class Fixed:
+    """A call of which all is known but the tensors."""
+
+    __slots__ = ("_plan", "_places", "_numbers")
+
+    def __init__(self, plan, places, numbers):
+        self._plan = plan
+        self._places = places
+        self._numbers = numbers
+
+    def run(self, query, key, value, tensors):
+        """Returns the output and the log-sum-exp; `tensors` are as those of
+        `Call.fix`."""
+        captures = [tensors[at] if bits is None else tensors[at].detach().view(bits)
+                    for at, bits in self._places]
+        return _run(self._plan, (query, key, value), captures, self._numbers)
+
+
+def _run(plan, tensors, captures, numbers):
+    """Returns the output and the log-sum-exp of a plan, of which the first tensors are
+    query, key and value."""
+    output, lse = _operator.attention(
+        *tensors[:3], captures, numbers, plan.text,
+        torch.are_deterministic_algorithms_enabled(), plan.grows)
+    if not plan.wants_lse:
+        return output, None
+    if lse.dtype == torch.float64 and output.dtype != torch.float64:
+        lse = lse.float()
+    return output, lse
+
+
 class Call:
     """One call."""
 
@@ -203,15 +259,25 @@ class Call:
         plan = self._plan
         if plan is None:
             return None
-        captures = self._find_captures()
-        output, lse = _operator.attention(
-            *self._tensors[:3], captures, self._find_numbers(), plan.text,
-            torch.are_deterministic_algorithms_enabled(), plan.grows)
-        if not plan.wants_lse:
-            return output, None
-        if lse.dtype == torch.float64 and output.dtype != torch.float64:
-            lse = lse.float()
-        return output, lse
+        return _run(plan, self._tensors, self._find_captures(), self._find_numbers())
+
+    def fix(self, tensors):
+        """Returns what the call became for such tensors of the same shapes, in which,
+        behind the first three, the captured ones are, and which may be None; None if
+        one is not, or if another one is in its memory, so that they were one
+        operand."""
+        places = []
+        for at, bits, device in self._plan.sources:
+            place = next((place for place, x in enumerate(tensors)
+                          if place > 2 and x is self._tensors[at]), None)
+            if place is None or bits is False or device is not None:
+                return None
+            places.append((place, bits))
+        captured = {tensors[place].data_ptr(): place for place, _ in places}
+        if any(x is not None and captured.get(x.data_ptr(), place) != place
+               for place, x in enumerate(tensors) if place > 2):
+            return None
+        return Fixed(self._plan, places, self._find_numbers())
 
     def run_by(self, other):
         """Runs as another memo knows this call, if it does, and keeps that; else the

@@ -22,6 +22,7 @@ def traced(monkeypatch):
     """The number of traces so far, in a list; nothing is known at first."""
     for module in (_attention, _flash, _flex):
         monkeypatch.setattr(module._memo, "kinds", {})
+    monkeypatch.setattr(_flash, "_known", {})
     count = [0]
     trace = _flex.Tracer.trace
 
@@ -401,9 +402,11 @@ def test_flash(name, traced, monkeypatch):
     trace once for as many calls as have one text."""
     for turn in range(3):
         call = make_flash_calls(turn)[name]
-        found = call()
+        for _ in range(2):
+            found = call()
         count = traced[0]
         with monkeypatch.context() as patched:
+            patched.setattr(_flash, "_known", {})
             for opener in ("open", "open_by"):
                 patched.setattr(_flash._memo, opener, lambda *_, **__: None)
             expected = call()
@@ -412,8 +415,56 @@ def test_flash(name, traced, monkeypatch):
             found, expected = (found,), (expected,)
         for x, y in zip(found, expected, strict=True):
             assert torch.equal(x, y)
-    # A tensor in two places makes another kind of call, and so does a causal mask.
-    assert traced[0] == (2 if name in ("pages, one tensor in two places", "packed") else 1)
+    # A causal mask is of another kind than none.
+    assert traced[0] == (2 if name == "packed" else 1)
+
+
+@pytest.mark.parametrize("name", make_flash_calls(0))
+def test_flash_is_known(name, traced, monkeypatch):
+    """From the third call on arguments are looked up, not checked; one that is not what
+    it was, if only in its type, is checked."""
+    call = make_flash_calls(0)[name]
+    results = [call(), call()]
+    # A host looks at places, and the sequences of packed queries are another tensor.
+    is_kept = name != "packed queries" and (name != "append" or DEVICE == "cuda")
+    assert bool(_flash._known) == is_kept
+    if not is_kept:
+        return
+    with monkeypatch.context() as patched:
+        patched.setattr(_flash, "_Options", None)
+        results.append(call())
+    for found in results:
+        pairs = zip(found, results[0]) if isinstance(found, tuple) else [(found, results[0])]
+        assert all(torch.equal(x, y) for x, y in pairs)
+
+
+def test_flash_errors_of_known_calls(traced):
+    q = randn(2, 5, 4, 16)
+    for _ in range(3):
+        fovea.flash_attn_func(q, q, q, causal=True, attention_chunk=1, window_size=(1, 2))
+    for wrong in ({"attention_chunk": 1.0}, {"window_size": (1.0, 2)}):
+        with pytest.raises(TypeError):
+            fovea.flash_attn_func(q, q, q, causal=True, **{
+                "attention_chunk": 1, "window_size": (1, 2)} | wrong)
+    with pytest.raises(ValueError, match="v: expected a shape"):
+        fovea.flash_attn_func(q, q, q[:, 1:], causal=True, attention_chunk=1,
+                              window_size=(1, 2))
+
+
+def test_flash_memory_of_two(traced):
+    """What is in one memory in the first calls need not be in later ones."""
+    query, pages = randn(2, 1, 4, 16), randn(9, 8, 2, 16)
+    table = torch.arange(8, device=DEVICE, dtype=torch.int32).view(2, 4)
+    one, two = integers(9, 12), integers(3, 2)
+    for lengths, first in ((one, one), (one, one[:]), (one, two), (one, one), (two, one)):
+        for _ in range(3):
+            found = fovea.flash_attn_with_kvcache(
+                query, pages, pages, page_table=table, cache_seqlens=lengths,
+                cache_leftpad=first)
+        expected = fovea.flash_attn_with_kvcache(
+            query, pages, pages, page_table=table.long(), cache_seqlens=lengths.long(),
+            cache_leftpad=first + 0)
+        assert torch.equal(found, expected)
 
 
 def test_flash_tensor_or_number(traced):
