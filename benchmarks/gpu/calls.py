@@ -55,8 +55,8 @@ def make_flash_calls(device, dtype, size):
         return torch.tensor(values, dtype=torch.int32, device=device)
 
     x, packed, ends = rows(1, 8), rows(8), integers([0, 3, 8])
-    query, cache, pages = rows(2, 1), rows(2, 64), rows(16, 16)
-    values = pages.clone()
+    query, key, value, cache = rows(2, 1), rows(2, 1), rows(2, 1), rows(2, 64)
+    pages, values = rows(16, 16), rows(16, 16)
     lengths, table = integers([17, 40]), integers([[3, 0, 5, 2], [1, 4, 7, 6]])
     angles = torch.ones(64, size // 2, device=device, dtype=dtype)
     return {
@@ -66,9 +66,9 @@ def make_flash_calls(device, dtype, size):
         "flash_attn_with_kvcache": lambda: fovea.flash_attn_with_kvcache(
             query, cache, cache, cache_seqlens=lengths, causal=True),
         "flash_attn_with_kvcache, pages": lambda: fovea.flash_attn_with_kvcache(
-            query, pages, pages, cache_seqlens=lengths, page_table=table, causal=True),
+            query, pages, values, cache_seqlens=lengths, page_table=table, causal=True),
         "flash_attn_with_kvcache, append": lambda: fovea.flash_attn_with_kvcache(
-            query, pages, values, query, query, rotary_cos=angles,
+            query, pages, values, key, value, rotary_cos=angles,
             rotary_sin=angles, cache_seqlens=lengths, page_table=table, causal=True),
     }
 
