@@ -58,7 +58,7 @@ def make_flash_calls(device, dtype, size):
     query, key, value, cache = rows(2, 1), rows(2, 1), rows(2, 1), rows(2, 64)
     pages, values = rows(16, 16), rows(16, 16)
     lengths, table = integers([17, 40]), integers([[3, 0, 5, 2], [1, 4, 7, 6]])
-    angles = torch.ones(64, size // 2, device=device, dtype=dtype)
+    cos, sin = (torch.ones(64, size // 2, device=device, dtype=dtype) * x for x in (1, 0))
     return {
         "flash_attn_func": lambda: fovea.flash_attn_func(x, x, x, causal=True),
         "flash_attn_varlen_func": lambda: fovea.flash_attn_varlen_func(
@@ -68,8 +68,8 @@ def make_flash_calls(device, dtype, size):
         "flash_attn_with_kvcache, pages": lambda: fovea.flash_attn_with_kvcache(
             query, pages, values, cache_seqlens=lengths, page_table=table, causal=True),
         "flash_attn_with_kvcache, append": lambda: fovea.flash_attn_with_kvcache(
-            query, pages, values, key, value, rotary_cos=angles,
-            rotary_sin=angles, cache_seqlens=lengths, page_table=table, causal=True),
+            query, pages, values, key, value, rotary_cos=cos,
+            rotary_sin=sin, cache_seqlens=lengths, page_table=table, causal=True),
     }
 
 

@@ -4,8 +4,9 @@
 
 The text of a call with mods that this package wrote depends only on its options and
 on its tensors' types, sizes, devices and need of gradients, so it is looked up by
-them. Mods that others write are looked up by what they read, too (_mods.py), and
-traced at every call where that is not known.
+them; where all of these are as before, arguments need not even be checked. Mods that
+others write are looked up by what they read, too (_mods.py), and traced at every call
+where that is not known.
 """
 
 import contextlib
@@ -69,31 +70,6 @@ class _Kind:
         self.plans = {}
         #: It was tried to have one for all.
         self.is_tried = False
-
-
-#: What `note_arguments` notes as it is.
-_NOTED = frozenset((bool, int, float, str, type(None)))
-
-
-def note_arguments(tensors, options):
-    """Returns all that a call depends on but what is in the tensors, of which some are
-    None, as a key; None if something takes part that it does not show. Options are
-    numbers, booleans and None."""
-    if is_watched() or torch._C._is_any_autocast_enabled():
-        return None
-    types = tuple(map(type, options))
-    if not _NOTED.issuperset(types):
-        return None
-    # Numbers of several types are equal.
-    key = [options, types, torch.is_grad_enabled()]
-    for x in tensors:
-        if x is None:
-            key.append(None)
-        elif type(x) in _native.PLAIN:
-            key += (x.shape, x.dtype, x.device, x.requires_grad)
-        else:
-            return None
-    return tuple(key)
 
 
 class Memo:
@@ -193,6 +169,67 @@ class _Plan:
         self.places = places
         self.grows = grows
         self.wants_lse = wants_lse
+
+
+#: The types of arguments that are no tensors.
+_OPTIONS = frozenset((bool, int, float, str, type(None)))
+
+
+class Arguments:
+    """The arguments of a call as they are given, by which a call that is like ones
+    before is found before they are checked. The first three tensors are the query,
+    keys and values, others may be None; options are numbers, booleans and None, and a
+    window is a tuple of these."""
+
+    __slots__ = ("key", "tensors", "known")
+
+    #: Calls by all that they depend on but what is in the tensors.
+    kept = {}
+
+    def __init__(self, name, tensors, window, *options):
+        self.tensors = tensors
+        #: None if the call is not kept.
+        self.key = None
+        if type(window) is tuple:
+            self.key = self._note((name, *window, *options))
+        #: The `Fixed` call of such arguments, None if there was none.
+        self.known = self.kept.get(self.key)
+
+    def _note(self, options):
+        """Returns what the call depends on, None if something takes part that
+        arguments do not show."""
+        if is_watched() or torch._C._is_any_autocast_enabled():
+            return None
+        types = tuple(map(type, options))
+        if not _OPTIONS.issuperset(types):
+            return None
+        # Numbers of several types are equal.
+        key = [options, types, torch.is_grad_enabled()]
+        for x in self.tensors:
+            if x is None:
+                key.append(None)
+            elif type(x) in _native.PLAIN:
+                key += (x.shape, x.dtype, x.device, x.requires_grad)
+            else:
+                return None
+        return tuple(key)
+
+    def add(self, *more):
+        """Adds what else the call depends on."""
+        self.key = (self.key, more)
+        self.known = self.kept.get(self.key)
+
+    def forget(self):
+        """Keeps the call from being kept."""
+        self.key = self.known = None
+
+    def keep(self, call):
+        """Keeps what the call became."""
+        fixed = self.key and call.fix(self.tensors)
+        if fixed:
+            if len(self.kept) >= _MOST:
+                self.kept.clear()
+            self.kept[self.key] = fixed
 
 
 class Fixed:

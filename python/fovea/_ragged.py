@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The keys that queries of sequences see which are packed one after another.
 
-A graph finds them in one launch: what `_flash.py` writes with PyTorch's operators for
-what is traced takes some thirty. The text of the graph holds what is asked for, and
-numbers are operands of it.
+A graph finds them in one launch: what `_flash_options.py` writes with PyTorch's
+operators for what is traced takes some thirty. The text of the graph holds what is asked
+for, and numbers are operands of it.
 """
 
 import functools

@@ -9,7 +9,7 @@ has no such operators.
 
 import torch
 
-from . import _flash, _flex, _operator
+from . import _flash, _flash_options, _flex, _operator
 from ._trace import Tracer
 
 _FORWARD = "_flash_attention_forward"
@@ -87,7 +87,7 @@ def _trace(query, key, value, first, end, scale):
 def _backward(grad_out, query, key, value, out, logsumexp, cum_seq_q, cum_seq_k, max_q,
               max_k, dropout_p, is_causal, rng_state, unused, *, scale=None,
               window_size_left=None, window_size_right=None):
-    options = _flash._Options(query, scale, is_causal, (
+    options = _flash_options.Options(query, scale, is_causal, (
         window_size_left, window_size_right), 0, 0.0, 1, None, 0, None, True)
     first, end = options.find_keys(query, cum_seq_q, cum_seq_k, None, None)
     operands = [x.transpose(0, 1)[None] for x in (query, key, value)]

@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", "2.11")
 
 import fovea
-from fovea import _append, _flash, _native, _operator
+from fovea import _append, _flash_options, _native, _operator
 from mods import DEVICE
 
 NAN = float("nan")
@@ -201,8 +201,8 @@ def test_varlen_keys_of_a_graph(monkeypatch):
             [(-1, -1, 0), (-1, 0, 0), (5, 0, 0), (7, 3, 0), (-1, 0, 16), (4, -1, 8)])
         count = int(queries[-1]) + rng.choice([0, 4])
         q = torch.zeros(count, 2, 8, device=DEVICE)
-        options = _flash._Options(q, None, False, (left, right), chunk, 0.0, 1, None, 0,
-                                  None, False)
+        options = _flash_options.Options(
+            q, None, False, (left, right), chunk, 0.0, 1, None, 0, None, False)
         arguments = (q, queries, keys, used(queries), used(keys))
         found = options.find_keys(*arguments)
         monkeypatch.setattr(_native, "is_watched", lambda: True)

@@ -9,7 +9,8 @@ import pytest
 torch = pytest.importorskip("torch", "2.11")
 
 import fovea
-from fovea import _attention, _flash, _flex
+from fovea import _attention, _flash, _flash_options, _flex
+from fovea._memo import Arguments
 from mods import DEVICE, make_qkv, randn, reference
 from test_flex import compare
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -20,9 +21,9 @@ sdpa = torch.nn.functional.scaled_dot_product_attention
 @pytest.fixture
 def traced(monkeypatch):
     """The number of traces so far, in a list; nothing is known at first."""
-    for module in (_attention, _flash, _flex):
+    for module in (_attention, _flash_options, _flex):
         monkeypatch.setattr(module._memo, "kinds", {})
-    monkeypatch.setattr(_flash, "_known", {})
+    monkeypatch.setattr(Arguments, "kept", {})
     count = [0]
     trace = _flex.Tracer.trace
 
@@ -406,9 +407,9 @@ def test_flash(name, traced, monkeypatch):
             found = call()
         count = traced[0]
         with monkeypatch.context() as patched:
-            patched.setattr(_flash, "_known", {})
+            patched.setattr(Arguments, "kept", {})
             for opener in ("open", "open_by"):
-                patched.setattr(_flash._memo, opener, lambda *_, **__: None)
+                patched.setattr(_flash_options._memo, opener, lambda *_, **__: None)
             expected = call()
         traced[0] = count
         if isinstance(found, torch.Tensor):
@@ -427,11 +428,11 @@ def test_flash_is_known(name, traced, monkeypatch):
     results = [call(), call()]
     # A host looks at places, and the sequences of packed queries are another tensor.
     is_kept = name != "packed queries" and (name != "append" or DEVICE == "cuda")
-    assert bool(_flash._known) == is_kept
+    assert bool(Arguments.kept) == is_kept
     if not is_kept:
         return
     with monkeypatch.context() as patched:
-        patched.setattr(_flash, "_Options", None)
+        patched.setattr(_flash, "Options", None)
         results.append(call())
     for found in results:
         pairs = zip(found, results[0]) if isinstance(found, tuple) else [(found, results[0])]
