@@ -32,10 +32,6 @@ using namespace fovea::tile;
 /// The largest head dim whose accumulator fits the registers.
 static constexpr int64_t kLargestHeadDim = 256;
 
-/// The most ops that warp groups compute in each step to know whether their own
-/// rows need the mask: fewer than applying it takes.
-static constexpr size_t kMostOps = 32;
-
 /// The most queries of a tile that are read into registers, and their largest
 /// head dim: where these leave half of a thread's rows empty, there are
 /// registers.
@@ -115,17 +111,6 @@ static bool isPartOfWhole(const TileView &view, OpFoldResult first) {
   return isEqualConstantIntOrValue(view.offsets[dim], first);
 }
 
-/// Returns the number of the rows of a tile, or of the whole that it is of.
-static OpFoldResult getRows(OpBuilder &builder, Location loc,
-                            const TileView &view, bool ofWhole) {
-  int64_t dim = view.dims[2];
-  if (dim < 0)
-    return builder.getIndexAttr(1);
-  if (!ofWhole && !view.sizes.empty())
-    return view.sizes[dim];
-  return tensor::getMixedSize(builder, loc, getShaped(view.tensor), dim);
-}
-
 void AttentionBuilder::findPresentKeys(OnlineAttentionOp pass) {
   Region &mask = pass.getMask();
   if (mask.empty() || !pass.updatesAcc())
@@ -160,7 +145,7 @@ void AttentionBuilder::findPresentKeys(OnlineAttentionOp pass) {
   rewriter.setInsertionPoint(place);
   IndexMath index(rewriter, loc);
   auto getSize = [&](const TileView &view) {
-    return getRows(rewriter, loc, view, isWhole);
+    return view.getRowCount(rewriter, loc, isWhole);
   };
   auto getSpan = [&](OpFoldResult first, const TileView &view) -> Span {
     if (isWhole)
@@ -179,7 +164,7 @@ void AttentionBuilder::findPresentKeys(OnlineAttentionOp pass) {
       emitted.emplace_back(pass, pass->getPrevNode());
     rewriter.setInsertionPoint(pass);
     index = IndexMath(rewriter, loc);
-    OpFoldResult count = getRows(rewriter, loc, *key, /*ofWhole=*/false);
+    OpFoldResult count = key->getRowCount(rewriter, loc, /*ofWhole=*/false);
     keys = {std::nullopt, index.add(at[3], count)};
   }
   if (isWhole)
@@ -358,238 +343,6 @@ LogicalResult AttentionBuilder::convertYield(Operation *terminator) {
   }
   scf::YieldOp::create(rewriter, terminator->getLoc(), values);
   return success();
-}
-
-FailureOr<Value> AttentionBuilder::getOfRows(Operation *place, Value whole,
-                                             OnlineAttentionOp pass,
-                                             OfRowsFn emit,
-                                             std::optional<size_t> mostOps) {
-  Value mapped = mapping.lookupOrDefault(whole);
-  bool hasGroups = static_cast<int64_t>(launch.getWarps()) >= 2 * kGroupWarps;
-  if (pass.getAt().empty() || !hasGroups)
-    return mapped;
-  // Emitted in front of what is converted, and then converted like the ops
-  // around it.
-  OpBuilder builder(place);
-  auto ofRows =
-      OfRowsOp::create(builder, loc, whole.getType(), whole, sizes.queries);
-  Type type = builder.getIndexType();
-  Block *body =
-      builder.createBlock(&ofRows.getBody(), {}, {type, type}, {loc, loc});
-  auto view = TileView::getSource(pass.getQuery(), forall.getRegion());
-  RowsOfTile rows = {body->getArgument(0), body->getArgument(1),
-                     getRows(builder, loc, *view, /*ofWhole=*/false)};
-  Value value = IndexMath(builder, loc)
-                    .materialize(emit(builder, rows),
-                                 /*isBoolean=*/!whole.getType().isIndex());
-  tile::YieldOp::create(builder, loc, value);
-  // What lies in memory is not read again for each part of the rows.
-  bool reads =
-      ofRows->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
-  bool isLong = mostOps && body->getOperations().size() > *mostOps;
-  IRMapping values(mapping);
-  FailureOr<Operation *> converted = nullptr;
-  if (!reads && !isLong)
-    converted = cloneScalar(rewriter, *ofRows, values);
-  rewriter.eraseOp(ofRows);
-  if (failed(converted))
-    return failure();
-  return reads || isLong ? mapped : cast<OfRowsOp>(*converted).getResult();
-}
-
-MaskBox AttentionBuilder::getBox(IndexMath &index, OnlineAttentionOp pass,
-                                 const RowsOfTile &rows, Span keys) {
-  SmallVector<OpFoldResult> at = getAsOpFoldResult(pass.getAt());
-  OpFoldResult last =
-      index.min(rows.last, index.sub(rows.count, index.constant(1)));
-  return {{at[0], at[0]},
-          {at[1], at[1]},
-          {index.add(at[2], rows.first), index.add(at[2], last)},
-          keys};
-}
-
-bool AttentionBuilder::isDescending() {
-  return passes.front().getScheduleAttr().getKeys() == KeyOrder::Descending;
-}
-
-/// Returns the number of steps of a loop from `lower` to `upper`.
-static OpFoldResult countSteps(IndexMath &index, OpFoldResult lower,
-                               OpFoldResult upper, OpFoldResult step) {
-  OpFoldResult span = index.max(index.sub(upper, lower), index.constant(0));
-  span = index.add(span, index.sub(step, index.constant(1)));
-  return index.truncDiv(span, step);
-}
-
-/// Returns the pass of a loop over tiles of keys, if each step has one; else
-/// null.
-static OnlineAttentionOp getPass(scf::ForOp op) {
-  auto steps = op.getOps<OnlineAttentionOp>();
-  std::optional<APInt> trips = op.getStaticTripCount();
-  bool hasSteps = llvm::hasSingleElement(steps) && !(trips && trips->isZero());
-  OnlineAttentionOp pass = hasSteps ? *steps.begin() : OnlineAttentionOp();
-  if (!pass || pass.getAt().empty() || pass.getAt()[3] != op.getInductionVar())
-    return {};
-  return pass;
-}
-
-FailureOr<Value> AttentionBuilder::getBegin(scf::ForOp op) {
-  Value whole = op.getLowerBound();
-  OnlineAttentionOp pass = getPass(op);
-  if (!pass || pass.getMask().empty() || getConstantIntValue(whole))
-    return mapping.lookupOrDefault(whole);
-  auto emit = [&](OpBuilder &builder, const RowsOfTile &rows) {
-    IndexMath index(builder, loc);
-    OpFoldResult lower = whole, step = getAsOpFoldResult(op.getStep());
-    Span keys = {lower, index.sub(op.getUpperBound(), index.constant(1))};
-    MaskBox box = getBox(index, pass, rows, keys);
-    MaskEvaluator mask(pass.getMask(), box, builder, loc);
-    OpFoldResult first = mask.bounds(Coordinate::Key).lower,
-                 skipped =
-                     index.max(index.sub(first, lower), index.constant(0));
-    return index.add(lower, index.mul(index.truncDiv(skipped, step), step));
-  };
-  return getOfRows(op, whole, pass, emit);
-}
-
-/// Returns the end of the keys that rows from `first` to `last` of a tile see,
-/// by what is known of its parts.
-static OpFoldResult getEndOf(IndexMath &index, OnlineAttentionOp pass,
-                             OpFoldResult first, OpFoldResult last,
-                             int64_t queries) {
-  ValueRange ends = pass.getEnds();
-  auto size = queries / static_cast<int64_t>(ends.size());
-  OpFoldResult end = index.constant(0);
-  for (auto [part, other] : llvm::enumerate(ends)) {
-    auto begin = static_cast<int64_t>(part) * size;
-    OpFoldResult isIn =
-        index.logicalAnd(index.less(first, index.constant(begin + size)),
-                         index.lessEqual(index.constant(begin), last));
-    end = index.max(end, index.select(isIn, other, index.constant(0)));
-  }
-  return end;
-}
-
-FailureOr<Value> AttentionBuilder::getBound(scf::ForOp op) {
-  Value whole = isDescending() ? op.getLowerBound() : op.getUpperBound();
-  OnlineAttentionOp pass = getPass(op);
-  if (!pass)
-    return mapping.lookupOrDefault(whole);
-  auto emit = [&](OpBuilder &builder, const RowsOfTile &rows) {
-    IndexMath index(builder, loc);
-    OpFoldResult lower = getAsOpFoldResult(op.getLowerBound()),
-                 end = op.getUpperBound();
-    if (!pass.getEnds().empty()) {
-      end = getEndOf(index, pass, rows.first, rows.last, sizes.queries);
-    } else if (!pass.getMask().empty()) {
-      Span keys = {lower, index.sub(end, index.constant(1))};
-      MaskBox box = getBox(index, pass, rows, keys);
-      MaskEvaluator mask(pass.getMask(), box, builder, loc);
-      end = mask.bounds(Coordinate::Key).upper;
-    }
-    // Rows behind the last need no key.
-    if (IndexMath::constantOf(rows.count) != sizes.queries)
-      end = index.select(index.less(rows.first, rows.count), end, lower);
-    if (!isDescending())
-      return end;
-    // The loop passes by the tiles from there on.
-    OpFoldResult step = getAsOpFoldResult(op.getStep()),
-                 all = countSteps(index, lower,
-                                  getAsOpFoldResult(op.getUpperBound()), step),
-                 own = countSteps(index, lower, end, step);
-    return index.add(lower, index.mul(index.sub(all, own), step));
-  };
-  return getOfRows(op, whole, pass, emit);
-}
-
-Value AttentionBuilder::getEnds(scf::ForOp op) {
-  IndexMath index(rewriter, loc);
-  auto convert = [&](Value value) {
-    return getAsOpFoldResult(mapping.lookupOrDefault(value));
-  };
-  OpFoldResult lower = convert(op.getLowerBound()),
-               step = convert(op.getStep());
-  OpFoldResult steps =
-      countSteps(index, lower, convert(op.getUpperBound()), step);
-  OpFoldResult last = index.mul(index.sub(steps, index.constant(1)), step);
-  return index.materialize(index.add(index.add(lower, lower), last));
-}
-
-FailureOr<Value> AttentionBuilder::getPartial(OnlineAttentionOp op) {
-  auto view = TileView::getSource(op.getKey(), forall.getRegion());
-  auto emit = [&](OpBuilder &builder, const RowsOfTile &rows) {
-    IndexMath index(builder, loc);
-    OpFoldResult first = getAsOpFoldResult(op.getAt()[3]);
-    OpFoldResult end =
-        index.add(first, getRows(builder, loc, *view, /*ofWhole=*/false));
-    Span keys = {first, index.sub(end, index.constant(1))};
-    MaskBox box = getBox(index, op, rows, keys);
-    Truth truth = MaskEvaluator(op.getMask(), box, builder, loc).evaluate();
-    OpFoldResult partial = index.logicalNot(truth.all);
-    // Tables know more of what lies in memory.
-    return tabledValues(op.getMask()).empty()
-               ? partial
-               : index.logicalAnd(op.getPartial(), partial);
-  };
-  return getOfRows(op, op.getPartial(), op, emit, kMostOps);
-}
-
-Value AttentionBuilder::emitArePartial(OpBuilder &builder, OnlineAttentionOp op,
-                                       const ScoreTile &tile) {
-  FragmentMath math(builder, loc);
-  Region &mask = op.getMask();
-  SmallVector<TabledValue> tabled = tabledValues(mask);
-  SmallVector<Value> read;
-  for (const TabledValue &each : tabled)
-    read.push_back(math.map(
-        sizes.getRows().cloneWith(each.value.getType()), {}, {},
-        [&](OpBuilder &body, ValueRange, ValueRange coordinates) {
-          OpFoldResult row = coordinates[0], key = body.getIndexAttr(0);
-          return tile.emitRegion(body, mask, tile.getPlace(body, loc, row, key),
-                                 tile.getExisting(body, loc, row, key, mask),
-                                 each.value, {});
-        }));
-
-  // Emitted in front of what is converted, and then converted like the ops
-  // around it.
-  OpBuilder before(op);
-  Type type = builder.getI1Type();
-  auto map = MapOp::create(before, loc, sizes.getRows().cloneWith(type), read,
-                           ValueRange(), ValueRange());
-  Block *body = before.createBlock(&map.getBody());
-  for (const TabledValue &each : tabled)
-    body->addArgument(each.value.getType(), loc);
-  body->addArgument(before.getIndexType(), loc);
-  IndexMath index(before, loc);
-  auto view = TileView::getSource(op.getQuery(), forall.getRegion());
-  RowsOfTile rows = {index.constant(0), index.constant(sizes.queries - 1),
-                     getRows(before, loc, *view, /*ofWhole=*/false)};
-  OpFoldResult key = getAsOpFoldResult(op.getAt()[3]);
-  Span keys = {key, index.add(key, index.constant(sizes.keys - 1))};
-  MaskEvaluator evaluator(mask, getBox(index, op, rows, keys), before, loc);
-  evaluator.setLookup([&](Value value,
-                          IndexMath &inner) -> std::optional<Span> {
-    auto place = llvm::find_if(
-        tabled, [&](const TabledValue &each) { return each.value == value; });
-    if (place == tabled.end())
-      return std::nullopt;
-    Value element = body->getArgument(place - tabled.begin());
-    if (!element.getType().isIndex() && !element.getType().isInteger(1))
-      element = arith::IndexCastOp::create(
-          inner.getBuilder(), loc, inner.getBuilder().getIndexType(), element);
-    return Span{element, element};
-  });
-  Value isPartial =
-      index.materialize(index.logicalNot(evaluator.evaluate().all),
-                        /*isBoolean=*/true);
-  tile::YieldOp::create(before, loc, isPartial);
-  IRMapping values(mapping);
-  FailureOr<Operation *> converted = cloneScalar(builder, *map, values);
-  rewriter.eraseOp(map);
-  // Any value will do for a program that is thrown away.
-  if (failed(converted))
-    return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
-  return AnyOp::create(builder, loc, type, cast<MapOp>(*converted).getResult());
 }
 
 LogicalResult AttentionBuilder::convertFor(scf::ForOp op) {

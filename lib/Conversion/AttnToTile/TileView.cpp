@@ -7,6 +7,8 @@
 
 #include "TileView.h"
 
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 
 using namespace mlir;
@@ -184,6 +186,16 @@ static OpFoldResult getSize(Value tensor, int64_t dim) {
   }
   auto empty = tensor.getDefiningOp<tensor::EmptyOp>();
   return empty ? empty.getMixedSizes()[dim] : OpFoldResult();
+}
+
+OpFoldResult TileView::getRowCount(OpBuilder &builder, Location loc,
+                                   bool ofWhole) const {
+  int64_t dim = dims[2];
+  if (dim < 0)
+    return builder.getIndexAttr(1);
+  if (!ofWhole && !sizes.empty())
+    return sizes[dim];
+  return tensor::getMixedSize(builder, loc, attn::getShaped(tensor), dim);
 }
 
 bool TileView::isClipped(int64_t dim, int64_t extent) const {

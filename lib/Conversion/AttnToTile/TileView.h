@@ -33,6 +33,11 @@ struct TileView {
   /// or those that are left where the tensor ends sooner.
   bool isClipped(int64_t dim, int64_t extent) const;
 
+  /// Returns the number of the rows of a tile of rank 4, which run along its
+  /// dimension 2, or of the whole that it is of.
+  mlir::OpFoldResult getRowCount(mlir::OpBuilder &builder, mlir::Location loc,
+                                 bool ofWhole) const;
+
   /// Returns the view by which `tile` is read, in `region`, through slices and
   /// reshapes that add or drop dimensions of size one; none if `tile` is
   /// something else.
