@@ -10,6 +10,9 @@
 // handler computes what Intel's manual says. An instruction that a processor
 // with tiles would refuse ends the program.
 //
+// Where the processor has tiles, and the system grants them, it runs the
+// instructions itself: it would not refuse that which gives tiles their shapes.
+//
 //===----------------------------------------------------------------------===//
 
 #include <cstdint>
@@ -20,13 +23,20 @@
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
 namespace {
 
 constexpr int kTiles = 8, kRows = 16, kRowBytes = 64;
+
+/// What a program asks the system for, and the component of its state that it
+/// asks for.
+constexpr int kRequestPermission = 0x1023;
+constexpr unsigned long kTileData = 18;
 
 /// The tiles of a thread, and their shapes.
 struct State {
@@ -245,12 +255,14 @@ EXPORT int sigaction(int number, const struct sigaction *next,
 
 /// Grants what the library is for.
 EXPORT int arch_prctl(int code, unsigned long argument) noexcept {
-  return code == 0x1023 && argument == 18 ? 0 : -1;
+  return code == kRequestPermission && argument == kTileData ? 0 : -1;
 }
 
 } // extern "C"
 
 __attribute__((constructor)) static void install() {
+  if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0)
+    return;
   struct sigaction action = {};
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO;

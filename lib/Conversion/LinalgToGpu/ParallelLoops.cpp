@@ -347,9 +347,9 @@ static SmallVector<Operation *> getCombiners(scf::ForOp loop) {
   return combiners;
 }
 
-/// Shares the iterations of a loop with these combiners among the threads.
-static void shareReduction(RewriterBase &rewriter, const BlockThread &thread,
-                           scf::ForOp loop, ArrayRef<Operation *> combiners) {
+/// Lets each thread take every so manyth iteration of a loop.
+static void shareIterations(RewriterBase &rewriter, const BlockThread &thread,
+                            scf::ForOp loop) {
   Location loc = loop.getLoc();
   rewriter.setInsertionPoint(loop);
   Value step = loop.getStep();
@@ -357,14 +357,21 @@ static void shareReduction(RewriterBase &rewriter, const BlockThread &thread,
       rewriter, loc, loop.getLowerBound(),
       arith::MulIOp::create(rewriter, loc, thread.id, step));
   Value stride = arith::MulIOp::create(rewriter, loc, thread.count, step);
+  loop.setLowerBound(first);
+  loop.setStep(stride);
+}
+
+/// Shares the iterations of a loop with these combiners among the threads.
+static void shareReduction(RewriterBase &rewriter, const BlockThread &thread,
+                           scf::ForOp loop, ArrayRef<Operation *> combiners) {
+  Location loc = loop.getLoc();
+  shareIterations(rewriter, thread, loop);
   SmallVector<Value> inits(loop.getInitArgs());
   for (auto [index, combiner] : llvm::enumerate(combiners)) {
     Value neutral =
         arith::ConstantOp::create(rewriter, loc, getNeutralInteger(combiner));
     loop.getInitArgsMutable()[index].set(neutral);
   }
-  loop.setLowerBound(first);
-  loop.setStep(stride);
   rewriter.setInsertionPointAfter(loop);
   // The loop's own partial results become operands of the sums' ops only.
   SmallVector<SmallVector<OpOperand *>> uses;
@@ -560,6 +567,22 @@ void LoopConverter::placeBuffer(gpu::LaunchOp launch, memref::AllocOp alloc,
   alloc.replaceAllUsesWith(buffer);
 }
 
+/// Returns true if the iterations of a loop do nothing but store, each at a
+/// place of its own.
+static bool storesApart(scf::ForOp loop) {
+  Value iv = loop.getInductionVar();
+  bool stores = false;
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    auto store = dyn_cast<memref::StoreOp>(op);
+    if (!store && (op.getNumRegions() || !isPure(&op)))
+      return false;
+    if (store && !llvm::is_contained(store.getIndices(), iv))
+      return false;
+    stores |= bool(store);
+  }
+  return stores && loop.getNumResults() == 0;
+}
+
 /// Returns true if `next` is the first op behind `op` that has an effect.
 static bool isNextEffect(Operation *op, Operation *next) {
   for (Operation *other = op->getNextNode(); other;
@@ -594,10 +617,11 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
   });
   SmallVector<Operation *> ops;
   launch.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<linalg::LinalgOp, memref::StoreOp>(op))
+    auto loop = dyn_cast<scf::ForOp>(op);
+    bool isWhole = isa<linalg::LinalgOp>(op) || (loop && storesApart(loop));
+    if (isWhole || isa<memref::StoreOp>(op))
       ops.push_back(op);
-    return isa<linalg::LinalgOp>(op) ? WalkResult::skip()
-                                     : WalkResult::advance();
+    return isWhole ? WalkResult::skip() : WalkResult::advance();
   });
   // That the number of threads is known spares the way through memory.
   // Otherwise threads store what they exchange.
@@ -620,6 +644,12 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
         apart = ApartOps();
       }
       rewriter.eraseOp(op);
+      continue;
+    }
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      shareIterations(rewriter, known, loop);
+      rewriter.setInsertionPointAfter(loop);
+      gpu::BarrierOp::create(rewriter, loc);
       continue;
     }
     // One thread stores, with one barrier for all that nothing comes between.

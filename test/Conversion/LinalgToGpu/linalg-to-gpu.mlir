@@ -749,3 +749,36 @@ func.func @views(%out: memref<4x32xf32>) {
   }
   return
 }
+
+// -----
+
+// Threads share the iterations of a loop that only stores, each at a place of its own,
+// with one barrier. A loop that stores at one place stays as it is: the last one counts.
+// CHECK-LABEL: func @stores_in_loops(
+// CHECK:         gpu.launch {{.*}} threads(%[[THREAD:.*]], %{{.*}}, %{{.*}}) in (%[[THREADS:.*]] = %c32{{,}}
+// CHECK:           scf.for %[[AT:.*]] = %[[THREAD]] to %{{.*}} step %c32
+// CHECK-NEXT:        memref.store %{{.*}}, %{{.*}}[%[[AT]]]
+// CHECK-NEXT:      }
+// CHECK-NEXT:      gpu.barrier
+// CHECK:           scf.for %[[N:.*]] = %c0 to %{{.*}} step %c1
+// CHECK:             %[[IS:.*]] = arith.cmpi eq, %[[THREAD]], %c0
+// CHECK-NEXT:        scf.if %[[IS]] {
+// CHECK-NEXT:          memref.store %[[N]], %{{.*}}[%c0]
+// CHECK-NEXT:        }
+// CHECK-NEXT:        gpu.barrier
+func.func @stores_in_loops(%out: memref<4x?xindex>, %last: memref<4xindex>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.forall (%i) in (4) {
+    %row = memref.subview %out[%i, 0] [1, %n] [1, 1] : memref<4x?xindex> to memref<?xindex, strided<[1], offset: ?>>
+    scf.for %j = %c0 to %n step %c1 {
+      memref.store %i, %row[%j] : memref<?xindex, strided<[1], offset: ?>>
+    }
+    %own = memref.subview %last[%i] [1] [1] : memref<4xindex> to memref<1xindex, strided<[1], offset: ?>>
+    scf.for %j = %c0 to %n step %c1 {
+      memref.store %j, %own[%c0] : memref<1xindex, strided<[1], offset: ?>>
+    }
+    memref.copy %own, %own : memref<1xindex, strided<[1], offset: ?>> to memref<1xindex, strided<[1], offset: ?>>
+  }
+  return
+}

@@ -114,16 +114,14 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // each item, and its part. They follow from the tiles that the mask keeps of each
 // batch, which are added up.
 // CHECK: %[[LIST:.*]]:5 = scf.forall (%[[B1:.*]]) in (%[[LISTED]])
-// CHECK: linalg.generic {{.*}}iterator_types = ["reduction"]}
-// CHECK: %[[B0:.*]] = linalg.index 0 : index
+// CHECK: scf.for %[[B0:.*]] = %c0 to %[[B]] step %c1 iter_args(%{{.*}} = %c0)
 // CHECK: tensor.extract %[[LEN]][%[[B0]]]
 // CHECK: %[[TILES:.*]] = arith.ceildivsi %{{.*}}, %c64 : index
 // CHECK: arith.addi %{{.*}}, %[[TILES]] : index
 // CHECK: tensor.extract %[[LEN]][%[[B1]]]
-// CHECK: %[[SUMS:.*]]:2 = linalg.generic {{.*}}iterator_types = ["reduction"]}
-// CHECK: %[[FIRST:.*]] = tensor.extract %[[SUMS]]#0[]
-// CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[FIRST]]] [%{{.*}}] [1]
-// CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[FIRST]]] [%{{.*}}] [1]
+// CHECK: %[[SUMS:.*]]:2 = scf.for %{{.*}} = %c0 to %[[B]] step %c1 iter_args(%{{.*}} = %c0, %{{.*}} = %c0)
+// CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[SUMS]]#0] [%{{.*}}] [1]
+// CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[SUMS]]#0] [%{{.*}}] [1]
 // CHECK: %[[PO:.*]] = tensor.empty(%[[W]], %{{.*}}) : tensor<?x2x?x64xf32>
 // CHECK: %[[PL:.*]] = tensor.empty(%[[W]], %{{.*}}) : tensor<?x2x?xf64>
 // CHECK: %[[R:.*]]:2 = scf.forall (%[[I:.*]], %[[H:.*]], %[[ROW:.*]]) = (0, 0, 0) to (%[[W]], 2, %{{.*}}) step (1, 1, 64)

@@ -42,36 +42,27 @@ static Value getIndex(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIndexOp::create(builder, loc, value);
 }
 
-/// Emits the sums of the terms that `getTerms` returns for each place in
-/// `domain`, whose elements are not read.
+/// Emits `count` sums of the terms that `getTerms` returns for each batch, as a
+/// loop that the threads of a block can share.
 static SmallVector<Value>
-sumOver(OpBuilder &builder, Location loc, Value domain, unsigned count,
-        llvm::function_ref<SmallVector<OpFoldResult>(IndexMath &, Value at)>
+sumOver(OpBuilder &builder, Location loc, OpFoldResult batches, unsigned count,
+        llvm::function_ref<SmallVector<OpFoldResult>(IndexMath &, Value batch)>
             getTerms) {
-  MLIRContext *context = builder.getContext();
-  Value empty = tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>(),
-                                        builder.getIndexType());
-  Value zero =
-      linalg::FillOp::create(builder, loc, getIndex(builder, loc, 0), empty)
-          .getResult(0);
-  SmallVector<Value> zeros(count, zero);
-  SmallVector<AffineMap> maps(count + 1, AffineMap::get(1, 0, context));
-  maps.front() = builder.getMultiDimIdentityMap(1);
-  auto body = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
+  auto body = [&](OpBuilder &nested, Location loc, Value batch,
+                  ValueRange carried) {
     IndexMath math(nested, loc);
-    Value at = linalg::IndexOp::create(nested, loc, 0);
     SmallVector<Value> sums;
-    for (auto [sum, term] :
-         llvm::zip_equal(arguments.drop_front(), getTerms(math, at)))
-      sums.push_back(math.materialize(math.add(sum, term)));
-    linalg::YieldOp::create(nested, loc, sums);
+    for (auto [sum, term] : llvm::zip_equal(carried, getTerms(math, batch)))
+      sums.push_back(
+          arith::AddIOp::create(nested, loc, sum, math.materialize(term)));
+    scf::YieldOp::create(nested, loc, sums);
   };
-  auto generic = linalg::GenericOp::create(
-      builder, loc, ValueRange(zeros).getTypes(), domain, zeros, maps,
-      utils::IteratorType::reduction, body);
-  return llvm::map_to_vector(generic.getResults(), [&](Value sum) {
-    return getElement(builder, loc, sum, ValueRange());
-  });
+  Value zero = getIndex(builder, loc, 0);
+  return scf::ForOp::create(
+             builder, loc, zero,
+             getValueOrCreateConstantIndexOp(builder, loc, batches),
+             getIndex(builder, loc, 1), SmallVector<Value>(count, zero), body)
+      .getResults();
 }
 
 /// Returns how many parts a batch of average length gets, between 1 and
@@ -208,9 +199,6 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
                                 /*isBoolean=*/true);
   OpFoldResult listed = math.select(list.isOne, math.constant(0), batches);
 
-  // What sums run over.
-  Value domain = tensor::EmptyOp::create(rewriter, loc, {batches},
-                                         rewriter.getIndexType());
   auto getTiles = [&](OpBuilder &builder, Value batch) {
     return countKeyTiles(builder, pass, batch,
                          list.partSize ? list.partSize : keyTile);
@@ -230,7 +218,7 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
     Value share;
     if (!list.partSize) {
       Value all =
-          sumOver(nested, loc, domain, 1, [&](IndexMath &math, Value at) {
+          sumOver(nested, loc, batches, 1, [&](IndexMath &math, Value at) {
             return SmallVector<OpFoldResult>{getTiles(math.getBuilder(), at)};
           }).front();
       share = f.div(f.mul(toFloat(f, extra), 1 - 0x1p-16),
@@ -250,7 +238,7 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
 
     Value own = getTiles(nested, batch);
     SmallVector<Value> sums =
-        sumOver(nested, loc, domain, 2, [&](IndexMath &math, Value at) {
+        sumOver(nested, loc, batches, 2, [&](IndexMath &math, Value at) {
           Value tiles = getTiles(math.getBuilder(), at);
           OpFoldResult parts = getParts(math, tiles);
           OpFoldResult isBefore = math.logicalOr(
