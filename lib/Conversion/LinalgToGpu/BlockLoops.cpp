@@ -201,21 +201,14 @@ static void emitBlockSum(OpBuilder &builder, const BlockThread &thread,
   // Threads take terms in the order of the loops: neighbouring threads,
   // neighbouring terms.
   Value terms = getProduct(builder, loc, sizes);
-  auto emit = [&](OpBuilder &inner, Value term, ValueRange carried) {
-    return emitTerm(inner, op, delinearize(inner, loc, term, sizes), carried);
-  };
-  if (std::optional<int64_t> all = getConstantIntValue(terms);
-      all && all == getConstantIntValue(thread.count))
-    partials = emit(builder, thread.id, partials);
-  else
-    partials =
-        scf::ForOp::create(
-            builder, loc, thread.id, terms, thread.count, partials,
-            [&](OpBuilder &inner, Location, Value term, ValueRange carried) {
-              scf::YieldOp::create(inner, loc, emit(inner, term, carried));
-            })
-            .getResults();
-  SmallVector<Value> totals = reduceBlock(builder, thread, combiners, partials);
+  auto loop = scf::ForOp::create(
+      builder, loc, thread.id, terms, thread.count, partials,
+      [&](OpBuilder &inner, Location, Value term, ValueRange carried) {
+        SmallVector<Value> ivs = delinearize(inner, loc, term, sizes);
+        scf::YieldOp::create(inner, loc, emitTerm(inner, op, ivs, carried));
+      });
+  SmallVector<Value> totals =
+      reduceBlock(builder, thread, combiners, loop.getResults());
   Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
                                         thread.id, zero);
   scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &inner, Location) {
