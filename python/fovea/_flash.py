@@ -84,8 +84,7 @@ def flash_attn_func(
         raise ValueError(f"k: expected the batch of q, {q.shape[0]}, got "
                          f"{k.shape[0]}")
     options = Options(q, softmax_scale, causal, window_size, attention_chunk,
-                       softcap, num_splits, pack_gqa, sm_margin, s_aux,
-                       wants_lse)
+                      softcap, num_splits, pack_gqa, sm_margin, s_aux, wants_lse)
     offset = _lift(k.shape[1] - q.shape[1])
     output, lse = options.attend(
         *(x.transpose(1, 2) for x in (q, k, v)),
@@ -145,7 +144,7 @@ def flash_attn_varlen_func(
         attention_chunk, softcap, num_splits, pack_gqa, deterministic, sm_margin,
         wants_lse)
     if arguments.known:
-        left, right = window_size
+        left, right = (-1 if size is None else size for size in window_size)
         keys = _ragged.find_keys(q, cu_seqlens_q, cu_seqlens_k, seqused_q, None, left,
                                  0 if causal else right, attention_chunk)
         output, lse = arguments.known.run(
@@ -169,8 +168,7 @@ def flash_attn_varlen_func(
     _check_integers("seqused_q", seqused_q, batch, q.device)
     _check_integers("seqused_k", seqused_k, batch, q.device)
     options = Options(q, softmax_scale, causal, window_size, attention_chunk,
-                       softcap, num_splits, pack_gqa, sm_margin, s_aux,
-                       wants_lse)
+                      softcap, num_splits, pack_gqa, sm_margin, s_aux, wants_lse)
     first_key, end_key = options.find_keys(q, cu_seqlens_q,
                                            cu_seqlens_k, seqused_q, seqused_k)
     masks = [lambda b, h, i, j: j >= first_key[i],
@@ -338,9 +336,9 @@ def flash_attn_with_kvcache(
                 q, cache_seqlens = new.write(q, cu_seqlens_q, k_cache, v_cache,
                                              cache_batch_idx, page_table)
                 new = None
-        options = Options(q, softmax_scale, causal, window_size,
-                           attention_chunk, softcap, num_splits, pack_gqa,
-                           sm_margin, s_aux, return_softmax_lse, split_size)
+        options = Options(q, softmax_scale, causal, window_size, attention_chunk,
+                          softcap, num_splits, pack_gqa, sm_margin, s_aux,
+                          return_softmax_lse, split_size)
         for name, x in (("k_descale", k_descale), ("v_descale", v_descale)):
             _check_scales(name, x, (batch, k_cache.shape[2]), q.device)
         options.set_scales(k_descale, v_descale, k_cache.shape[2])

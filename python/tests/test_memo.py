@@ -452,6 +452,19 @@ def test_flash_errors_of_known_calls(traced):
                               window_size=(1, 2))
 
 
+@pytest.mark.parametrize("window", [(None, None), (2, None), (None, 0), [2, 1]])
+def test_flash_windows(window, traced):
+    q, ends = randn(32, 4, 16), integers(0, 5, 32)
+    wanted = tuple(-1 if size is None else size for size in window)
+    expected = fovea.flash_attn_varlen_func(q, q, q, ends, ends, window_size=wanted)
+    fixed = fovea.flash_attn_func(q[None], q[None], q[None], window_size=wanted)
+    for _ in range(3):
+        assert torch.equal(expected, fovea.flash_attn_varlen_func(
+            q, q, q, ends, ends, window_size=window))
+        assert torch.equal(fixed, fovea.flash_attn_func(
+            q[None], q[None], q[None], window_size=window))
+
+
 def test_flash_memory_of_two(traced):
     """What is in one memory in the first calls need not be in later ones."""
     query, pages = randn(2, 1, 4, 16), randn(9, 8, 2, 16)
