@@ -567,20 +567,20 @@ void LoopConverter::placeBuffer(gpu::LaunchOp launch, memref::AllocOp alloc,
   alloc.replaceAllUsesWith(buffer);
 }
 
-/// Returns true if the iterations of a loop do nothing but store, each at a
-/// place of its own.
+/// Returns true if the iterations of a loop do nothing but store once, each at
+/// a place of its own.
 static bool storesApart(scf::ForOp loop) {
-  Value iv = loop.getInductionVar();
-  bool stores = false;
-  for (Operation &op : loop.getBody()->without_terminator()) {
-    auto store = dyn_cast<memref::StoreOp>(op);
-    if (!store && (op.getNumRegions() || !isPure(&op)))
-      return false;
-    if (store && !llvm::is_contained(store.getIndices(), iv))
-      return false;
-    stores |= bool(store);
-  }
-  return stores && loop.getNumResults() == 0;
+  auto ops = loop.getBody()->without_terminator();
+  auto stores = llvm::make_filter_range(
+      ops, [](Operation &op) { return isa<memref::StoreOp>(op); });
+  if (loop.getNumResults() != 0 || !llvm::hasSingleElement(stores))
+    return false;
+  auto store = cast<memref::StoreOp>(*stores.begin());
+  return loop.isDefinedOutsideOfLoop(store.getMemRef()) &&
+         llvm::is_contained(store.getIndices(), loop.getInductionVar()) &&
+         llvm::all_of(ops, [&](Operation &op) {
+           return &op == store || (op.getNumRegions() == 0 && isPure(&op));
+         });
 }
 
 /// Returns true if `next` is the first op behind `op` that has an effect.

@@ -753,7 +753,8 @@ func.func @views(%out: memref<4x32xf32>) {
 // -----
 
 // Threads share the iterations of a loop that only stores, each at a place of its own,
-// with one barrier. A loop that stores at one place stays as it is: the last one counts.
+// with one barrier. A loop that stores at one place, or in two views, stays as it is: the
+// last one counts.
 // CHECK-LABEL: func @stores_in_loops(
 // CHECK:         gpu.launch {{.*}} threads(%[[THREAD:.*]], %{{.*}}, %{{.*}}) in (%[[THREADS:.*]] = %c32{{,}}
 // CHECK:           scf.for %[[AT:.*]] = %[[THREAD]] to %{{.*}} step %c32
@@ -764,6 +765,12 @@ func.func @views(%out: memref<4x32xf32>) {
 // CHECK:             %[[IS:.*]] = arith.cmpi eq, %[[THREAD]], %c0
 // CHECK-NEXT:        scf.if %[[IS]] {
 // CHECK-NEXT:          memref.store %[[N]], %{{.*}}[%c0]
+// CHECK-NEXT:        }
+// CHECK-NEXT:        gpu.barrier
+// CHECK:           scf.for %[[N:.*]] = %c0 to %{{.*}} step %c1
+// CHECK:             scf.if
+// CHECK-NEXT:          memref.store %{{.*}}, %{{.*}}[%[[N]]]
+// CHECK-NEXT:          memref.store %{{.*}}, %{{.*}}[%[[N]]]
 // CHECK-NEXT:        }
 // CHECK-NEXT:        gpu.barrier
 func.func @stores_in_loops(%out: memref<4x?xindex>, %last: memref<4xindex>, %n: index) {
@@ -777,6 +784,11 @@ func.func @stores_in_loops(%out: memref<4x?xindex>, %last: memref<4xindex>, %n: 
     %own = memref.subview %last[%i] [1] [1] : memref<4xindex> to memref<1xindex, strided<[1], offset: ?>>
     scf.for %j = %c0 to %n step %c1 {
       memref.store %j, %own[%c0] : memref<1xindex, strided<[1], offset: ?>>
+    }
+    %next = memref.subview %out[%i, 1] [1, %n] [1, 1] : memref<4x?xindex> to memref<?xindex, strided<[1], offset: ?>>
+    scf.for %j = %c0 to %n step %c1 {
+      memref.store %i, %row[%j] : memref<?xindex, strided<[1], offset: ?>>
+      memref.store %j, %next[%j] : memref<?xindex, strided<[1], offset: ?>>
     }
     memref.copy %own, %own : memref<1xindex, strided<[1], offset: ?>> to memref<1xindex, strided<[1], offset: ?>>
   }
