@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from . import _append, _attention, _flex, _ragged
-from ._flash_options import Options, note_writes
+from ._flash_options import Options, note_writes, read_window
 from ._memo import Arguments
 from ._values import Number
 
@@ -144,9 +144,8 @@ def flash_attn_varlen_func(
         attention_chunk, softcap, num_splits, pack_gqa, deterministic, sm_margin,
         wants_lse)
     if arguments.known:
-        left, right = (-1 if size is None else size for size in window_size)
-        keys = _ragged.find_keys(q, cu_seqlens_q, cu_seqlens_k, seqused_q, None, left,
-                                 0 if causal else right, attention_chunk)
+        keys = _ragged.find_keys(q, cu_seqlens_q, cu_seqlens_k, seqused_q, None,
+                                 *read_window(window_size, causal), attention_chunk)
         output, lse = arguments.known.run(
             *(x.transpose(0, 1)[None] for x in (q, k, v)), (*arguments.tensors, *keys))
         output = output[0].transpose(0, 1)

@@ -17,6 +17,16 @@ from ._regions import write_length
 _memo = Memo()
 
 
+def read_window(window_size, causal):
+    """Returns the keys behind and ahead of a position; negative ones are no limit."""
+    if len(window_size) != 2:
+        raise ValueError("window_size: expected (left, right), got "
+                         f"{window_size}")
+    left, right = (operator.index(-1 if size is None else size)
+                   for size in window_size)
+    return left, 0 if causal else right
+
+
 class Options:
     """The arguments that all functions have, checked."""
 
@@ -24,13 +34,7 @@ class Options:
                  softcap, num_splits, pack_gqa, sm_margin, s_aux, wants_lse,
                  split_size=0):
         self.scale = softmax_scale
-        if len(window_size) != 2:
-            raise ValueError("window_size: expected (left, right), got "
-                             f"{window_size}")
-        left, right = (operator.index(-1 if size is None else size)
-                       for size in window_size)
-        #: The keys behind and ahead of a position; negative ones are no limit.
-        self.left, self.right = left, 0 if causal else right
+        self.left, self.right = read_window(window_size, causal)
         self.chunk = operator.index(attention_chunk)
         if self.chunk < 0:
             raise ValueError("attention_chunk: expected 0 or more, got "

@@ -46,7 +46,7 @@ def is_watched():
 
 
 def describe(x):
-    """Returns what a text may depend on of a captured tensor."""
+    """Returns what a text may depend on of a tensor."""
     return x.shape, x.dtype, x.device, x.requires_grad
 
 
@@ -209,7 +209,7 @@ class Arguments:
             if x is None:
                 key.append(None)
             elif type(x) in _native.PLAIN:
-                key += (x.shape, x.dtype, x.device, x.requires_grad)
+                key += describe(x)
             else:
                 return None
         return tuple(key)

@@ -605,7 +605,10 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
     [[maybe_unused]] LogicalResult converted =
         scf::forallToForLoop(rewriter, inner);
   }
+  // That the number of threads is known spares loops, and the way through
+  // memory.
   BlockThread thread(launch);
+  thread.count = launch.getBlockSizeX();
   SmallVector<scf::ForOp> reductions;
   launch.walk<WalkOrder::PreOrder>([&](Operation *op) {
     auto loop = dyn_cast<scf::ForOp>(op);
@@ -623,12 +626,8 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
       ops.push_back(op);
     return isWhole ? WalkResult::skip() : WalkResult::advance();
   });
-  // That the number of threads is known spares the way through memory.
-  // Otherwise threads store what they exchange.
-  BlockThread known = thread;
-  known.count = launch.getBlockSizeX();
   for (scf::ForOp loop : reductions)
-    shareReduction(rewriter, known, loop, getCombiners(loop));
+    shareReduction(rewriter, thread, loop, getCombiners(loop));
   ApartOps apart;
   for (size_t at = 0; at < ops.size(); ++at) {
     Operation *op = ops[at];
@@ -638,7 +637,7 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
       bool goesOn = apart.add(generic) && next && isNextEffect(op, next) &&
                     apart.allow(next);
       rewriter.setInsertionPoint(op);
-      emitBlockLoops(rewriter, known, generic);
+      emitBlockLoops(rewriter, thread, generic);
       if (!goesOn) {
         gpu::BarrierOp::create(rewriter, loc);
         apart = ApartOps();
@@ -647,7 +646,7 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
       continue;
     }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      shareIterations(rewriter, known, loop);
+      shareIterations(rewriter, thread, loop);
       rewriter.setInsertionPointAfter(loop);
       gpu::BarrierOp::create(rewriter, loc);
       continue;
