@@ -794,3 +794,34 @@ func.func @stores_in_loops(%out: memref<4x?xindex>, %last: memref<4xindex>, %n: 
   }
   return
 }
+
+// -----
+
+// An op that reads its own element by a map may read another one by a load.
+// CHECK-LABEL: func @own_and_others(
+// CHECK:         gpu.launch
+// CHECK:           memref.store %{{.*}}, %[[A:.*]][%{{.*}}]
+// CHECK-NEXT:      gpu.barrier
+// CHECK:           memref.load %[[A]]
+// CHECK:           memref.load %[[A]]
+// CHECK:           gpu.barrier
+func.func @own_and_others(%out: memref<4x32xf32>) {
+  %one = arith.constant 1.0 : f32
+  scf.forall (%i) in (4) {
+    %a = memref.alloc() : memref<32xf32>
+    linalg.fill ins(%one : f32) outs(%a : memref<32xf32>)
+    %row = memref.subview %out[%i, 0] [1, 32] [1, 1] : memref<4x32xf32> to memref<32xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]}
+      ins(%a : memref<32xf32>) outs(%row : memref<32xf32, strided<[1], offset: ?>>) {
+    ^bb0(%x: f32, %old: f32):
+      %d = linalg.index 0 : index
+      %c31 = arith.constant 31 : index
+      %e = arith.subi %c31, %d : index
+      %z = memref.load %a[%e] : memref<32xf32>
+      %y = arith.addf %x, %z : f32
+      linalg.yield %y : f32
+    }
+    memref.dealloc %a : memref<32xf32>
+  }
+  return
+}
