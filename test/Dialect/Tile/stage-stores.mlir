@@ -367,3 +367,55 @@ func.func @adds(%m: memref<?x128xf32>, %n: index, %x: f32) {
   }
   return
 }
+
+// -----
+
+// What registers have is stored while the stores read shared memory; a second
+// result that may go out through the same slot waits.
+
+!x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!row = memref<?x?xf32, strided<[?, 1], offset: ?>>
+!tile = !tile.shared<128x64xbf16, swizzle = 128>
+
+// CHECK-LABEL: func @rows_meanwhile
+// CHECK:       tile.store_async
+// CHECK-NEXT:  %[[ROWS:.*]] = tile.map
+// CHECK:       tile.store %[[ROWS]], %{{.*}} : !tile.fragment<128xf32>
+// CHECK-NEXT:  tile.wait_stores
+// CHECK-NEXT:  tile.to_shared
+// CHECK-NEXT:  tile.store_async
+// CHECK-NEXT:  tile.wait_stores
+// CHECK-NEXT:  tile.acquire
+// CHECK-NOT:   tile.wait_stores
+// CHECK:       tile.store %[[ROWS]], %{{.*}} : !tile.fragment<128xf32>
+// CHECK-NEXT:  }
+func.func @rows_meanwhile(%x: !x, %o: !x, %l: !row, %n: index) {
+  tile.launch grid(%n, %n) warps 8 ins(%x : !x) outs(%o, %l : !x, !row) {
+  ^bb0(%i: index, %j: index, %X: !x, %O: !x, %L: !row):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : bf16
+    %one = arith.constant 1.0 : f32
+    %ring = tile.ring : !tile.ring<1 x !tile>
+    %other = tile.ring : !tile.ring<1 x !tile>
+    %slot = tile.acquire %ring[%c0] : !tile.ring<1 x !tile>
+    tile.load_async %X[%j, %i, %c0] dims [1, 2] into %slot signals %ring[%c0] : !x, !tile.ring<1 x !tile>
+    %t = tile.wait %ring[%c0] : !tile.ring<1 x !tile>
+    tile.release %ring[%c0] : !tile.ring<1 x !tile>
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    %sums = tile.fill %one : !tile.fragment<128xf32>
+    tile.store %f, %O[%j, %i, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+    %rows = tile.map ins(%sums : !tile.fragment<128xf32>) {
+    ^bb1(%sum: f32, %row: index):
+      %log = math.log %sum : f32
+      tile.yield %log : f32
+    } -> !tile.fragment<128xf32>
+    tile.store %rows, %L[%j, %i] dims [1] : !tile.fragment<128xf32>, !row
+    tile.store %f, %O[%i, %j, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+    %taken = tile.acquire %other[%c0] : !tile.ring<1 x !tile>
+    tile.load_async %X[%j, %i, %c0] dims [1, 2] into %taken signals %other[%c0] : !x, !tile.ring<1 x !tile>
+    %u = tile.wait %other[%c0] : !tile.ring<1 x !tile>
+    tile.release %other[%c0] : !tile.ring<1 x !tile>
+    tile.store %rows, %L[%i, %j] dims [1] : !tile.fragment<128xf32>, !row
+  }
+  return
+}

@@ -16,6 +16,7 @@
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -272,6 +273,19 @@ void StageStores::stageInLoop(StoreOp store, LaunchOp launch) {
     stageInRing(store, *fitting, launch);
 }
 
+/// Returns the place of the first op behind `store` that is not known to leave
+/// shared memory alone, or may be staged in it as well.
+static Block::iterator findEndOfRegisterWork(StoreOp store) {
+  auto isRegisterWork = [](Operation &op) {
+    if (auto other = dyn_cast<StoreOp>(op))
+      return !getStagedTile(other);
+    bool isEnd = op.hasTrait<OpTrait::IsTerminator>();
+    return isa<memref::LoadOp>(op) || (isPure(&op) && !isEnd);
+  };
+  return std::find_if_not(std::next(store->getIterator()),
+                          store->getBlock()->end(), isRegisterWork);
+}
+
 void StageStores::stage(StoreOp store) {
   SharedType tile = getStagedTile(store);
   Value ring = tile ? findFreeRing(store, tile.getSizeInBytes()) : Value();
@@ -287,6 +301,8 @@ void StageStores::stage(StoreOp store) {
   Value staged = ToSharedOp::create(builder, loc, tile, store.getValue(), ring);
   StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
                        store.getIndices(), store.getValid(), store.getDims());
+  // What registers have, as the log-sum-exp, is stored meanwhile.
+  builder.setInsertionPoint(store->getBlock(), findEndOfRegisterWork(store));
   WaitStoresOp::create(builder, loc);
   store.erase();
   ++numStaged;
