@@ -354,7 +354,8 @@ def TileStageStores : Pass<"tile-stage-stores"> {
     into the memory of a ring whose uses are over, a `tile.store_async` and its
     wait, if TMA can address the target, and the column is known to be a multiple
     of 16 bytes: threads write four bytes at a time in
-    different rows, TMA writes whole rows.
+    different rows, TMA writes whole rows. What registers have is computed and
+    stored before the wait.
 
     A `tile.store add` of f32 is changed in the same way, anywhere in a launch,
     but through memory of its own, and so is any `tile.store` in a loop. In
