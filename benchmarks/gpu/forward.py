@@ -301,6 +301,18 @@ def compile_all(options, dim, causal, names):
     return functions
 
 
+def find_errors(calls, theirs, get_error):
+    """The error, by `get_error`, of what each of `calls` and `theirs`, those of other
+    libraries, returns. Prints which of the latter refuse."""
+    errors = {name: get_error(call()) for name, call in calls.items()}
+    for name, call in theirs.items():
+        try:
+            errors[name] = get_error(call())
+        except Exception as refusal:  # Each library has errors of its own.
+            print(f"  {name}: {str(refusal).splitlines()[:1]}")
+    return errors
+
+
 def measure(options, length, dim, causal, functions, peers):
     """The rates and the error of each kernel in a cell, by name."""
     shape = (TOKENS // length, HIDDEN // dim, length, dim)
@@ -310,11 +322,12 @@ def measure(options, length, dim, causal, functions, peers):
     calls = {name: functools.partial(function, q, k, v)
              for (name, at), function in functions.items()
              if at in (None, length)}
-    calls |= {name: peer(function, q, k, v, causal)
+    theirs = {name: peer(function, q, k, v, causal)
               for name, function in peers.items()}
-    calls["cuDNN"] = cudnn(q, k, v, causal)
-    errors = {name: reference_error(call(), q, k, v, causal)
-              for name, call in calls.items()}
+    theirs["cuDNN"] = cudnn(q, k, v, causal)
+    errors = find_errors(calls, theirs, lambda output: reference_error(
+        output, q, k, v, causal))
+    calls = {name: (calls | theirs)[name] for name in errors}
     return measure_rates(options, calls, flops), errors
 
 
@@ -340,7 +353,7 @@ def main():
                                         functions[causal], peers)
                 best = [max(rates[name][at] for name in rates
                             if name not in ours)
-                        for at in range(len(rates["cuDNN"]))]
+                        for at in range(len(rates["fovea"]))]
                 print(f"s={length} d={dim} {'causal' if causal else 'full'}")
                 for name, rate in rates.items():
                     if name in ours:

@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from forward import (DTYPES, find_peers, measure_rates, print_rates,
+from forward import (DTYPES, find_errors, find_peers, measure_rates, print_rates,
                      schedule_text)
 import fovea
 
@@ -265,14 +265,10 @@ def measure(options, kind, peers):
     theirs["cuDNN"] = cudnn(kind, q, k, v, bias)
     if not options.no_flex:
         theirs["FlexAttention"] = flex(kind, q, k, v, ids, bias)
-    calls |= {name: call for name, call in theirs.items() if call}
-    errors = {}
-    for name, call in list(calls.items()):
-        try:
-            errors[name] = reference_error(kind, call(), q, k, v, ids, bias)
-        except Exception as refusal:  # Each library has errors of its own.
-            print(f"  {name}: {str(refusal).splitlines()[:1]}")
-            del calls[name]
+    theirs = {name: call for name, call in theirs.items() if call}
+    errors = find_errors(calls, theirs, lambda output: reference_error(
+        kind, output, q, k, v, ids, bias))
+    calls = {name: (calls | theirs)[name] for name in errors}
     flops = 4 * batch * heads * dim * visible(kind, length)
     return measure_rates(options, calls, flops), errors
 
