@@ -301,16 +301,18 @@ def compile_all(options, dim, causal, names):
     return functions
 
 
-def find_errors(calls, theirs, get_error):
-    """The error, by `get_error`, of what each of `calls` and `theirs`, those of other
-    libraries, returns. Prints which of the latter refuse."""
+def check_calls(calls, theirs, get_error):
+    """The calls of both that do not refuse, and the error, by `get_error`, of what each
+    returns. Prints which of `theirs`, those of other libraries, refuse."""
     errors = {name: get_error(call()) for name, call in calls.items()}
+    calls = dict(calls)
     for name, call in theirs.items():
         try:
             errors[name] = get_error(call())
+            calls[name] = call
         except Exception as refusal:  # Each library has errors of its own.
             print(f"  {name}: {str(refusal).splitlines()[:1]}")
-    return errors
+    return calls, errors
 
 
 def measure(options, length, dim, causal, functions, peers):
@@ -325,9 +327,8 @@ def measure(options, length, dim, causal, functions, peers):
     theirs = {name: peer(function, q, k, v, causal)
               for name, function in peers.items()}
     theirs["cuDNN"] = cudnn(q, k, v, causal)
-    errors = find_errors(calls, theirs, lambda output: reference_error(
+    calls, errors = check_calls(calls, theirs, lambda output: reference_error(
         output, q, k, v, causal))
-    calls = {name: (calls | theirs)[name] for name in errors}
     return measure_rates(options, calls, flops), errors
 
 

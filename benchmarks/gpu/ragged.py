@@ -25,7 +25,8 @@ import statistics
 import torch
 
 from decode import capture
-from forward import DTYPES, TOKENS, find_peers, measure_rates, print_rates
+from forward import (DTYPES, TOKENS, check_calls, find_peers, measure_rates,
+                     print_rates)
 import fovea
 
 LENGTHS = {
@@ -53,24 +54,26 @@ def measure(options, dim, lengths, peers):
                for heads in (options.heads, options.kv_heads, options.kv_heads))
     starts = torch.tensor([0, *itertools.accumulate(lengths)], device="cuda",
                           dtype=torch.int32)
-    calls = {
-        name: functools.partial(
+
+    def bind(function):
+        return functools.partial(
             function, q, k, v, cu_seqlens_q=starts, cu_seqlens_k=starts,
             max_seqlen_q=max(lengths), max_seqlen_k=max(lengths), causal=True)
-        for name, function in {"fovea": fovea.flash_attn_varlen_func,
-                               **peers}.items()}
+
+    calls = {"fovea": bind(fovea.flash_attn_varlen_func)}
     if len(set(lengths)) == 1:
         whole = [x.view(len(lengths), lengths[0], *x.shape[1:])
                  for x in (q, k, v)]
         calls["fixed length"] = functools.partial(fovea.flash_attn_func, *whole,
                                                   causal=True)
-    errors, graphs = {}, {}
-    for name, call in calls.items():
-        output = call()
+
+    def get_error(output):
         output = output[0] if isinstance(output, tuple) else output
-        errors[name] = reference_error(output.view(q.shape), q, k, v,
-                                       TOKENS - lengths[-1])
-        graphs[name] = capture([call]).replay
+        return reference_error(output.view(q.shape), q, k, v, TOKENS - lengths[-1])
+
+    theirs = {name: bind(function) for name, function in peers.items()}
+    calls, errors = check_calls(calls, theirs, get_error)
+    graphs = {name: capture([call]).replay for name, call in calls.items()}
     pairs = sum(length * (length + 1) // 2 for length in lengths)
     return measure_rates(options, graphs, 4 * options.heads * dim * pairs), errors
 

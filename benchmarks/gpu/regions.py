@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from forward import (DTYPES, find_errors, find_peers, measure_rates, print_rates,
+from forward import (DTYPES, check_calls, find_peers, measure_rates, print_rates,
                      schedule_text)
 import fovea
 
@@ -266,9 +266,8 @@ def measure(options, kind, peers):
     if not options.no_flex:
         theirs["FlexAttention"] = flex(kind, q, k, v, ids, bias)
     theirs = {name: call for name, call in theirs.items() if call}
-    errors = find_errors(calls, theirs, lambda output: reference_error(
+    calls, errors = check_calls(calls, theirs, lambda output: reference_error(
         kind, output, q, k, v, ids, bias))
-    calls = {name: (calls | theirs)[name] for name in errors}
     flops = 4 * batch * heads * dim * visible(kind, length)
     return measure_rates(options, calls, flops), errors
 
