@@ -16,7 +16,6 @@
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -279,8 +278,7 @@ static Block::iterator findEndOfRegisterWork(StoreOp store) {
   auto isRegisterWork = [](Operation &op) {
     if (auto other = dyn_cast<StoreOp>(op))
       return !getStagedTile(other);
-    bool isEnd = op.hasTrait<OpTrait::IsTerminator>();
-    return isa<memref::LoadOp>(op) || (isPure(&op) && !isEnd);
+    return isPure(&op) && !op.hasTrait<OpTrait::IsTerminator>();
   };
   return std::find_if_not(std::next(store->getIterator()),
                           store->getBlock()->end(), isRegisterWork);
