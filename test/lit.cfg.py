@@ -82,15 +82,19 @@ fake_cuda = os.path.join(config.fovea_binary_dir, "lib", "libfovea-fake-cuda.so"
 if os.path.exists(fake_cuda):
     config.available_features.add("fake-cuda")
 config.substitutions.append(("%fake-cuda", fake_cuda))
-# AMX tiles on a processor without them, to be preloaded.
-fake_amx = os.path.join(config.fovea_binary_dir, "lib", "libfovea-fake-amx.so")
-if os.path.exists(fake_amx) and config.fovea_sanitize != "ON":
-    config.available_features.add("fake-amx")
-config.substitutions.append(("%fake-amx", fake_amx))
+flags = set()
 if os.path.exists("/proc/cpuinfo"):
     with open("/proc/cpuinfo") as info:
-        if " avx512_bf16 " in info.read():
-            config.available_features.add("avx512-bf16")
+        flags = set(info.read().split())
+if "avx512_bf16" in flags:
+    config.available_features.add("avx512-bf16")
+# AMX tiles on a processor without them, to be preloaded. Such code also has vectors
+# of AVX-512.
+fake_amx = os.path.join(config.fovea_binary_dir, "lib", "libfovea-fake-amx.so")
+has_vectors = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags
+if os.path.exists(fake_amx) and config.fovea_sanitize != "ON" and has_vectors:
+    config.available_features.add("fake-amx")
+config.substitutions.append(("%fake-amx", fake_amx))
 if config.fovea_sanitize == "ON":
     # What Python must preload to load our library.
     name = "libclang_rt.asan-{}.so".format(platform.machine())

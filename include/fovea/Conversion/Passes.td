@@ -55,7 +55,9 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
     block for each iteration. Its program is plain, one op after another: it
     loads the tile of queries, and for each tile of keys loads the keys, multiplies, applies the score region and the mask,
     updates the running values, loads the values and multiplies again; in the
-    end it divides by the sum and stores.
+    end it divides by the sum and stores. A result of which the loop inserts no
+    row under a condition (an `arith.select` of the rows and zero) is stored in
+    a branch, and what follows the first such store is in both of its regions.
 
     - Tiles have static sizes, the bounds of the loop's tiles: padded to 16
       queries for each warp, 16 keys and 16 features. Elements beyond a tensor

@@ -240,6 +240,8 @@ LogicalResult AttentionBuilder::run() {
        llvm::zip_equal(forall.getRegionIterArgs(), launch.getOutputsMutable()))
     memrefs[argument] = launch.getTiedArgument(operand);
   if (succeeded(convertBlock(*forall.getBody())) && succeeded(checkStores())) {
+    if (choice)
+      moveIntoChoice();
     ReturnOp::create(rewriter, loc);
     rewriter.replaceOp(forall, launch);
     return success();
@@ -628,11 +630,50 @@ LogicalResult AttentionBuilder::convertFinalize(FinalizeOp op) {
   return storeTile(lse, op.getResult(1), {2});
 }
 
+void AttentionBuilder::moveIntoChoice() {
+  SmallVector<Operation *> behind;
+  for (Operation *op = choice->getNextNode(); op; op = op->getNextNode())
+    behind.push_back(op);
+  for (Region &region : choice->getRegions()) {
+    OpBuilder builder(region.front().getTerminator());
+    IRMapping values;
+    for (Operation *op : behind) {
+      auto other = dyn_cast<scf::IfOp>(op);
+      if (!other || other.getCondition() != choice.getCondition()) {
+        builder.clone(*op, values);
+        continue;
+      }
+      Region &same = other->getRegion(region.getRegionNumber());
+      for (Operation &nested : same.front().without_terminator())
+        builder.clone(nested, values);
+    }
+  }
+  for (Operation *op : llvm::reverse(behind))
+    rewriter.eraseOp(op);
+}
+
 LogicalResult AttentionBuilder::checkStores() {
   auto insertions = forall.getTerminator().getYieldingOps();
   if (stores == std::distance(insertions.begin(), insertions.end()))
     return success();
   return fail("a result of the loop is not made of the output");
+}
+
+/// Returns a condition, and what it is where `size` is not zero; null if `size`
+/// is not chosen so. Sets `size` to what it is then.
+static std::pair<Value, bool> takeCondition(OpFoldResult &size) {
+  auto value = dyn_cast<Value>(size);
+  auto select =
+      value ? value.getDefiningOp<arith::SelectOp>() : arith::SelectOp();
+  if (!select)
+    return {};
+  Value choices[] = {select.getFalseValue(), select.getTrueValue()};
+  for (bool isZeroIf : {false, true})
+    if (isConstantIntValue(choices[isZeroIf], 0)) {
+      size = getAsOpFoldResult(choices[!isZeroIf]);
+      return {select.getCondition(), !isZeroIf};
+    }
+  return {};
 }
 
 LogicalResult AttentionBuilder::storeTile(Value fragment, Value tile,
@@ -641,7 +682,7 @@ LogicalResult AttentionBuilder::storeTile(Value fragment, Value tile,
   std::optional<std::vector<TileView>> views = TileView::getTargets(tile);
   if (!views)
     return fail("a result is not inserted into a result of the loop as it is");
-  for (const TileView &view : *views) {
+  for (TileView &view : *views) {
     Value memref = getMemRef(view.tensor);
     if (!memref)
       return fail("a result is inserted into no result of the loop");
@@ -651,8 +692,22 @@ LogicalResult AttentionBuilder::storeTile(Value fragment, Value tile,
       if (dims.back() < 0)
         return fail("a result's rows do not run along a dimension of it");
     }
-    // The store itself stops at the memref's end.
     int64_t rows = tileDims.front();
+    OpBuilder::InsertionGuard guard(rewriter);
+    if (int64_t dim = view.dims[rows]; dim >= 0 && !view.sizes.empty())
+      if (auto [condition, when] = takeCondition(view.sizes[dim]); condition) {
+        if (!isOutside(condition) && !mapping.contains(condition))
+          return fail("what decides whether a result is stored is computed "
+                      "behind it");
+        auto branch =
+            scf::IfOp::create(rewriter, loc, mapping.lookupOrDefault(condition),
+                              /*withElseRegion=*/true);
+        rewriter.setInsertionPointToStart(when ? branch.thenBlock()
+                                               : branch.elseBlock());
+        if (!choice)
+          choice = branch;
+      }
+    // The store itself stops at the memref's end.
     Value valid;
     if (!view.isClipped(rows, sizes.queries))
       valid = getValueOrCreateConstantIndexOp(rewriter, loc,

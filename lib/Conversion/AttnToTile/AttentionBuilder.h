@@ -96,6 +96,10 @@ private:
   /// is inserted.
   mlir::LogicalResult storeTile(mlir::Value fragment, mlir::Value tile,
                                 mlir::ArrayRef<int64_t> tileDims);
+  /// Moves what comes behind the first store under a condition into both of its
+  /// branches: what one stores, such as the log-sum-exp, is computed while
+  /// another store goes on.
+  void moveIntoChoice();
   /// Checks that everything that the loop inserts has been stored.
   mlir::LogicalResult checkStores();
   /// Converts an op on tiles that reads fragments. Another one is computed
@@ -127,6 +131,8 @@ private:
   llvm::EquivalenceClasses<mlir::Value> sums;
   llvm::DenseMap<mlir::Operation *, PresentKeys> present;
   llvm::DenseMap<mlir::Value, TileFragment> fragments;
+  /// The first branch of stores, if what is stored depends on a condition.
+  mlir::scf::IfOp choice;
   /// How many tiles have been stored.
   int64_t stores = 0;
   /// The op of the program after which it computes the output.

@@ -133,6 +133,11 @@ static bool addTargets(Value tile, const TileView &view,
     }
     if (auto cast = dyn_cast<tensor::CastOp>(op))
       return addTargets(cast.getDest(), next, targets);
+    // The first rows of a tile: how many, says where they are inserted.
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
+        slice && slice.hasUnitStride() && slice.hasZeroOffset() &&
+        slice.getDroppedDims().none())
+      return addTargets(slice.getResult(), next, targets);
     if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
       auto groups = getLongGroups(collapse.getSrcType(),
                                   collapse.getReassociationIndices());

@@ -124,7 +124,8 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[SUMS]]#0] [%{{.*}}] [1]
 // CHECK: %[[PO:.*]] = tensor.empty(%[[W]], %{{.*}}) : tensor<?x2x?x64xf32>
 // CHECK: %[[PL:.*]] = tensor.empty(%[[W]], %{{.*}}) : tensor<?x2x?xf64>
-// CHECK: %[[R:.*]]:2 = scf.forall (%[[I:.*]], %[[H:.*]], %[[ROW:.*]]) = (0, 0, 0) to (%[[W]], 2, %{{.*}}) step (1, 1, 64)
+// CHECK: %[[WHOLE:.*]] = tensor.empty(%[[B]], %{{.*}}) : tensor<?x2x?x64xf16>
+// CHECK: %[[R:.*]]:3 = scf.forall (%[[I:.*]], %[[H:.*]], %[[ROW:.*]]) = (0, 0, 0) to (%[[W]], 2, %{{.*}}) step (1, 1, 64) shared_outs(%[[OUT:.*]] = %[[PO]], %[[LSE:.*]] = %[[PL]], %[[DIRECT:.*]] = %[[WHOLE]])
 // CHECK: %[[ITS:.*]]:3 = scf.if %[[ONE]] -> (index, index, index) {
 // CHECK-NEXT: scf.yield %c0, %[[I]], %[[W]]
 // CHECK: } else {
@@ -136,16 +137,34 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // CHECK: scf.for %[[J:.*]] = %{{.*}} to %{{.*}} step %c64
 // CHECK: tensor.extract_slice %[[K]][%[[ITS]]#0, %[[H]], %[[J]], 0]
 // CHECK: attn.online_attention {{.*}} at[%[[ITS]]#0, %[[H]], %{{.*}}, %[[J]]]
-// CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[I]], %[[H]], %{{.*}}, 0] [1, 1, %{{.*}}, 64]
-// CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[I]], %[[H]], %{{.*}}] [1, 1, %{{.*}}]
-// The parts of a batch, which lie side by side, are merged one after the other.
+// The only part of a batch is its result, and no term of a sum.
+// CHECK: %[[ONLY:.*]] = arith.cmpi eq, %[[ITS]]#2, %c1 : index
+// CHECK: %[[NONE:.*]] = arith.select %[[ONLY]], %c0, %[[ROWS:.*]] : index
+// CHECK: %[[ALLROWS:.*]] = arith.select %[[ONLY]], %[[ROWS]], %c0 : index
+// CHECK: %[[F:.*]]:2 = attn.finalize
+// CHECK-SAME: -> tensor<1x1x?x64xf32>, tensor<1x1x?xf64>
+// CHECK-DAG: %[[SUM:.*]] = tensor.extract_slice %[[F]]#0[0, 0, 0, 0] [1, 1, %[[NONE]], 64]
+// CHECK-DAG: %[[SUMLSE:.*]] = tensor.extract_slice %[[F]]#1[0, 0, 0] [1, 1, %[[NONE]]]
+// CHECK-DAG: %[[ROUNDED:.*]] = linalg.generic {{.*}} ins(%[[F]]#0 : tensor<1x1x?x64xf32>)
+// CHECK-DAG: %[[RESULT:.*]] = tensor.extract_slice %[[ROUNDED]][0, 0, 0, 0] [1, 1, %[[ALLROWS]], 64]
+// CHECK: scf.forall.in_parallel {
+// CHECK-NEXT: tensor.parallel_insert_slice %[[SUM]] into %[[OUT]][%[[I]], %[[H]], %{{.*}}, 0] [1, 1, %[[NONE]], 64]
+// CHECK-NEXT: tensor.parallel_insert_slice %[[SUMLSE]] into %[[LSE]][%[[I]], %[[H]], %{{.*}}] [1, 1, %[[NONE]]]
+// CHECK-NEXT: tensor.parallel_insert_slice %[[RESULT]] into %[[DIRECT]][%[[ITS]]#0, %[[H]], %{{.*}}, 0] [1, 1, %[[ALLROWS]], 64]
+// The parts of a batch, which lie side by side, are merged one after the other, if
+// there are several.
 // CHECK-NOT: attn.merge
-// CHECK: scf.forall (%[[AT:.*]], %[[MH:.*]], %[[MI:.*]]) in (%[[B]], 2, %{{.*}})
+// CHECK: scf.forall (%[[AT:.*]], %[[MH:.*]], %[[MI:.*]]) in (%[[B]], 2, %{{.*}}) shared_outs(%[[SO:.*]] = %[[R]]#2)
+// CHECK: %[[ROWSLICE:.*]] = tensor.extract_slice %[[SO]][%[[AT]], %[[MH]], %[[MI]], 0] [1, 1, 1, 64] [1, 1, 1, 1] : tensor<?x2x?x64xf16> to tensor<64xf16>
 // CHECK: %[[ITEMS:.*]]:2 = scf.if %[[ONE]] -> (index, index) {
 // CHECK-NEXT: scf.yield %c0, %[[W]]
-// CHECK: %[[F:.*]] = tensor.extract %[[LIST]]#0[%[[AT]]]
+// CHECK: %[[FROMITEM:.*]] = tensor.extract %[[LIST]]#0[%[[AT]]]
 // CHECK: %[[N:.*]] = tensor.extract %[[LIST]]#1[%[[AT]]]
-// CHECK: scf.yield %[[F]], %[[N]]
+// CHECK: scf.yield %[[FROMITEM]], %[[N]]
+// CHECK: %[[ISWHOLE:.*]] = arith.cmpi eq, %[[ITEMS]]#1, %c1 : index
+// CHECK: %[[MERGED:.*]] = scf.if %[[ISWHOLE]] -> (tensor<64xf16>) {
+// CHECK-NEXT: scf.yield %[[ROWSLICE]]
+// CHECK-NEXT: } else {
 // CHECK: %[[LSES:.*]] = tensor.extract_slice %[[R]]#1[%[[ITEMS]]#0, %[[MH]], %[[MI]]] [%[[ITEMS]]#1, 1, 1]
 // CHECK: %[[LARGEST:.*]] = linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%[[LSES]] :
 // CHECK: arith.maxnumf
@@ -160,8 +179,10 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // CHECK: %[[ALL:.*]]:2 = scf.for %[[FROM:.*]] = %c128 to %[[ITEMS]]#1 step %c128 iter_args(%{{.*}} = %[[SUMS]]#0, %{{.*}} = %[[SUMS]]#1)
 // CHECK: math.exp
 // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]}
-// CHECK: linalg.generic {{.*}} ins(%[[ALL]]#0, %[[ALL]]#1 :
+// CHECK: %[[SCALED:.*]] = linalg.generic {{.*}} ins(%[[ALL]]#0, %[[ALL]]#1 : {{.*}} outs(%[[ROWSLICE]] :
 // CHECK: arith.divf
+// CHECK: scf.yield %[[SCALED]]
+// CHECK: tensor.parallel_insert_slice %[[MERGED]] into %[[SO]][%[[AT]], %[[MH]], %[[MI]], 0]
 func.func @lengths(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor<?xi32>) -> tensor<?x2x?x64xf16> {
   %o = attn.attention %q, %k, %k scale(0.125)
     mask {

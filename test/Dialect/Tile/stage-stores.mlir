@@ -419,3 +419,71 @@ func.func @rows_meanwhile(%x: !x, %o: !x, %l: !row, %n: index) {
   }
   return
 }
+
+// -----
+
+// Of two branches of which a program runs one both store through the same ring, each
+// with its own wait.
+
+!x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!tile = !tile.shared<128x64xbf16, swizzle = 128>
+
+// CHECK-LABEL: func @either
+// CHECK:       %[[RING:.*]] = tile.ring
+// CHECK:       scf.if
+// CHECK-NEXT:    tile.to_shared %{{.*}} reuses %[[RING]]
+// CHECK-NEXT:    tile.store_async
+// CHECK-NEXT:    tile.wait_stores
+// CHECK-NEXT:  } else {
+// CHECK-NEXT:    tile.to_shared %{{.*}} reuses %[[RING]]
+// CHECK-NEXT:    tile.store_async
+// CHECK-NEXT:    tile.wait_stores
+// CHECK-NEXT:  }
+// CHECK-NEXT:  }
+func.func @either(%x: !x, %o: !x, %p: !x, %n: index, %which: i1) {
+  tile.launch grid(%n, %n) warps 8 ins(%x : !x) outs(%o, %p : !x, !x) {
+  ^bb0(%i: index, %j: index, %X: !x, %O: !x, %P: !x):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : bf16
+    %ring = tile.ring : !tile.ring<1 x !tile>
+    %slot = tile.acquire %ring[%c0] : !tile.ring<1 x !tile>
+    tile.load_async %X[%j, %i, %c0] dims [1, 2] into %slot signals %ring[%c0] : !x, !tile.ring<1 x !tile>
+    %t = tile.wait %ring[%c0] : !tile.ring<1 x !tile>
+    tile.release %ring[%c0] : !tile.ring<1 x !tile>
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    scf.if %which {
+      tile.store %f, %O[%j, %i, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+    } else {
+      tile.store %f, %P[%j, %i, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+    }
+  }
+  return
+}
+
+// -----
+
+// A ring that is read behind the branch is not free in it.
+
+!x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!tile = !tile.shared<128x64xbf16, swizzle = 128>
+
+// CHECK-LABEL: func @read_behind
+// CHECK:       scf.if
+// CHECK-NEXT:    tile.store %
+func.func @read_behind(%x: !x, %o: !x, %n: index, %which: i1) {
+  tile.launch grid(%n, %n) warps 8 ins(%x : !x) outs(%o : !x) {
+  ^bb0(%i: index, %j: index, %X: !x, %O: !x):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : bf16
+    %ring = tile.ring : !tile.ring<1 x !tile>
+    %slot = tile.acquire %ring[%c0] : !tile.ring<1 x !tile>
+    tile.load_async %X[%j, %i, %c0] dims [1, 2] into %slot signals %ring[%c0] : !x, !tile.ring<1 x !tile>
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    scf.if %which {
+      tile.store %f, %O[%j, %i, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+    }
+    %t = tile.wait %ring[%c0] : !tile.ring<1 x !tile>
+    tile.release %ring[%c0] : !tile.ring<1 x !tile>
+  }
+  return
+}

@@ -40,10 +40,13 @@ struct StageStores : fovea::tile::impl::TileStageStoresBase<StageStores> {
       });
       for (StoreOp store : adds)
         stageAdd(store, launch);
-      Block &body = launch.getBody().front();
-      for (StoreOp store : llvm::to_vector(body.getOps<StoreOp>()))
-        if (!store.getAdd())
-          stage(store);
+      SmallVector<StoreOp> stores;
+      launch.walk([&](StoreOp store) {
+        if (!store.getAdd() && !isInLoop(store))
+          stores.push_back(store);
+      });
+      for (StoreOp store : stores)
+        stage(store);
       SmallVector<StoreOp> others;
       launch.walk([&](StoreOp store) {
         if (!store.getAdd() && isInLoop(store))
@@ -67,7 +70,8 @@ private:
 /// before `store`; null if there is none. For a ring whose slots are stored, or
 /// widened, only the role that does so knows the end.
 static Value findFreeRing(StoreOp store, int64_t bytes) {
-  Block *body = store->getBlock();
+  Block *body = &store->getParentOfType<LaunchOp>().getBody().front();
+  Operation *place = body->findAncestorOpInBlock(*store);
   for (auto ring : body->getOps<RingOp>()) {
     RingType type = ring.getRing().getType();
     if (type.getTile().getSizeInBytes() * type.getStages() < bytes ||
@@ -75,7 +79,8 @@ static Value findFreeRing(StoreOp store, int64_t bytes) {
       continue;
     bool isOver = llvm::all_of(ring->getUsers(), [&](Operation *user) {
       return !isa<WriteOp>(user) &&
-             body->findAncestorOpInBlock(*user)->isBeforeInBlock(store);
+             (body->findAncestorOpInBlock(*user)->isBeforeInBlock(place) ||
+              insideMutuallyExclusiveRegions(user, store));
     });
     if (isOver)
       return ring.getRing();

@@ -299,7 +299,8 @@ def AttnTile : Pass<"attn-tile"> {
     Where the number of batches is not static, and captured tensors that the mask
     reads at the batch bound the keys, items of a list of parts take the place of
     the batches: a loop in front writes the list, and one behind merges the items
-    of each row.
+    of each row. An item that is all of its batch writes the batch's results, of
+    which the workspace then gets no row, and that row is not merged.
 
     Work around attention is also computed per tile, while the tile is near:
 

@@ -350,9 +350,9 @@ def TilePrefetch : Pass<"tile-prefetch"> {
 def TileStageStores : Pass<"tile-stage-stores"> {
   let summary = "Stores results by TMA, through shared memory";
   let description = [{
-    A `tile.store` of rank 2 directly in a launch becomes a `tile.to_shared`
-    into the memory of a ring whose uses are over, a `tile.store_async` and its
-    wait, if TMA can address the target, and the column is known to be a multiple
+    A `tile.store` of rank 2 in no loop of a launch becomes a `tile.to_shared`
+    into the memory of a ring whose uses are over, or are in the other region of
+    a branch, a `tile.store_async` and its wait, if TMA can address the target, and the column is known to be a multiple
     of 16 bytes: threads write four bytes at a time in
     different rows, TMA writes whole rows. What registers have is computed and
     stored before the wait.

@@ -195,12 +195,10 @@ MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
   return {largest, sums[0], sums[1]};
 }
 
-Value MergedRow::getOutput(OpBuilder &builder, Location loc,
-                           FloatType element) const {
+Value MergedRow::getOutput(OpBuilder &builder, Location loc, Value room) const {
   auto type = cast<RankedTensorType>(outputs.getType());
+  auto element = cast<FloatType>(getElementTypeOrSelf(room));
   AffineMap whole = builder.getMultiDimIdentityMap(1);
-  Value room = tensor::EmptyOp::create(
-      builder, loc, tensor::getMixedSizes(builder, loc, outputs), element);
   return emitGeneric(builder, loc, {weights, outputs}, room,
                      {whole, whole, whole}, kParallel,
                      [&](OpBuilder &body, ValueRange in) -> SmallVector<Value> {

@@ -19,9 +19,9 @@ namespace fovea::attn {
 struct MergedRow {
   mlir::Value largest, weights, outputs;
 
-  /// Emits the output, [features], 0 of a row without a key.
+  /// Emits the output, 0 of a row without a key, into `room`, [features].
   mlir::Value getOutput(mlir::OpBuilder &builder, mlir::Location loc,
-                        mlir::FloatType element) const;
+                        mlir::Value room) const;
 
   /// Emits the log-sum-exp, a number of the type of those of parts.
   mlir::Value getLse(mlir::OpBuilder &builder, mlir::Location loc) const;

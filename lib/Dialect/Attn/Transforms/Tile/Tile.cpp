@@ -13,6 +13,7 @@
 #include "TileTransposes.h"
 #include "TileWork.h"
 
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
@@ -150,6 +151,63 @@ static void insertResults(RewriterBase &rewriter, scf::ForallOp forall,
   }
 }
 
+/// Emits `tile` with elements of type `element`.
+static Value convertTile(OpBuilder &builder, Location loc, Value tile,
+                         FloatType element) {
+  auto type = cast<RankedTensorType>(tile.getType());
+  if (type.getElementType() == element)
+    return tile;
+  AffineMap map = builder.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> loops(type.getRank(),
+                                         utils::IteratorType::parallel);
+  Value room = tensor::EmptyOp::create(
+      builder, loc, tensor::getMixedSizes(builder, loc, tile), element);
+  auto body = [&](OpBuilder &nested, Location loc, ValueRange elements) {
+    linalg::YieldOp::create(nested, loc,
+                            convertFloats(nested, loc, elements[0], element));
+  };
+  return linalg::GenericOp::create(builder, loc, room.getType(), tile, room,
+                                   ArrayRef{map, map}, loops, body)
+      .getResult(0);
+}
+
+/// Writes the results of `tile`, one of so many `parts`, to those of the
+/// results of `forall` which are of parts, its first ones, from `ofPart` on,
+/// or, if it is the only part, to those behind them from `ofWhole` on: so many
+/// rows and columns. To the others it writes no row.
+static void insertPartOrWhole(RewriterBase &rewriter, scf::ForallOp forall,
+                              FinalizeOp tile, OpFoldResult parts,
+                              ArrayRef<OpFoldResult> ofPart,
+                              ArrayRef<OpFoldResult> ofWhole, OpFoldResult rows,
+                              OpFoldResult columns) {
+  Location loc = tile.getLoc();
+  OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1);
+  size_t count = tile->getNumResults();
+  rewriter.setInsertionPoint(tile);
+  IndexMath math(rewriter, loc);
+  Value isWhole = WorkList::isWhole(rewriter, loc, parts);
+  OpFoldResult rowsOfPart = math.select(isWhole, math.constant(0), rows),
+               rowsOfWhole = math.select(isWhole, rows, math.constant(0));
+  rewriter.setInsertionPointAfter(tile);
+  for (auto [number, out] : llvm::enumerate(forall.getRegionIterArgs())) {
+    bool isOfPart = number < count;
+    Value value = convertTile(rewriter, loc, tile->getResult(number % count),
+                              cast<FloatType>(getElementTypeOrSelf(out)));
+    auto dims = cast<RankedTensorType>(value.getType()).getRank();
+    SmallVector<OpFoldResult> extent = {
+        one, one, isOfPart ? rowsOfPart : rowsOfWhole, columns};
+    SmallVector<OpFoldResult> origin(dims, zero), strides(dims, one);
+    extent.resize(dims);
+    Value some = tensor::ExtractSliceOp::create(rewriter, loc, value, origin,
+                                                extent, strides);
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointToEnd(forall.getTerminator().getBody());
+    tensor::ParallelInsertSliceOp::create(
+        rewriter, loc, some, out,
+        (isOfPart ? ofPart : ofWhole).take_front(dims), extent, strides);
+  }
+}
+
 /// Replaces `root` by a loop over its batches, heads and `tiles` of at most
 /// `queryTile` queries.
 static FailureOr<scf::ForallOp> tileRowsBy(RewriterBase &rewriter,
@@ -224,6 +282,12 @@ tileParts(RewriterBase &rewriter, FinalizeOp root, int64_t queryTile,
     wholes.push_back(tensor::EmptyOp::create(
         rewriter, loc, ArrayRef(sizes).drop_back(number), type));
   }
+  SmallVector<Value> outs = workspaces;
+  if (list)
+    for (auto [number, result] : llvm::enumerate(root->getResults()))
+      outs.push_back(tensor::EmptyOp::create(rewriter, loc,
+                                             ArrayRef(sizes).drop_back(number),
+                                             getElementTypeOrSelf(result)));
   SmallVector<OpFoldResult> lower(4, zero), steps(4, one),
       upper = {sizes[0], sizes[1], sizes[2], count};
   steps[2] = step;
@@ -232,9 +296,8 @@ tileParts(RewriterBase &rewriter, FinalizeOp root, int64_t queryTile,
     for (SmallVector<OpFoldResult> *bounds : {&lower, &steps, &upper})
       bounds->pop_back();
   }
-  auto forall =
-      scf::ForallOp::create(rewriter, loc, lower, upper, steps, workspaces,
-                            /*mapping=*/std::nullopt);
+  auto forall = scf::ForallOp::create(rewriter, loc, lower, upper, steps, outs,
+                                      /*mapping=*/std::nullopt);
 
   rewriter.setInsertionPointToStart(forall.getBody());
   SmallVector<Value> ivs = forall.getInductionVars();
@@ -278,16 +341,21 @@ tileParts(RewriterBase &rewriter, FinalizeOp root, int64_t queryTile,
     return failure();
   rewriter.eraseOp(whole);
 
-  // The tile is written to its part of the workspace.
-  insertResults(rewriter, forall, cast<FinalizeOp>(tiled->tiledOps.front()),
-                first, rows, sizes[3]);
-
-  rewriter.setInsertionPointAfter(forall);
-  if (list)
-    list->merge(rewriter, root, forall.getResult(0), forall.getResult(1));
-  else
+  // The tile is written to its part of the workspace, unless it is all.
+  auto tile = cast<FinalizeOp>(tiled->tiledOps.front());
+  if (!list) {
+    insertResults(rewriter, forall, tile, first, rows, sizes[3]);
+    rewriter.setInsertionPointAfter(forall);
     rewriter.replaceOpWithNewOp<MergeOp>(
         root, root->getResultTypes(), forall.getResult(0), forall.getResult(1));
+    return forall;
+  }
+  place.push_back(zero);
+  insertPartOrWhole(rewriter, forall, tile, part->count, first, place, rows,
+                    sizes[3]);
+  rewriter.setInsertionPointAfter(forall);
+  list->merge(rewriter, root, forall.getResults().take_front(2),
+              forall.getResults().drop_front(2));
   return forall;
 }
 

@@ -319,69 +319,101 @@ std::pair<Value, Value> WorkList::getItems(OpBuilder &builder, Location loc,
   return {items[0], items[1]};
 }
 
-void WorkList::merge(RewriterBase &rewriter, FinalizeOp root, Value partOutputs,
-                     Value partLses) const {
+Value WorkList::isWhole(OpBuilder &builder, Location loc, OpFoldResult parts) {
+  IndexMath math(builder, loc);
+  return math.materialize(math.equal(parts, math.constant(1)),
+                          /*isBoolean=*/true);
+}
+
+/// Emits row `row` of the results of which there are `parts`, outputs and
+/// log-sum-exps, so many from `begin` on, into `slices`.
+static SmallVector<Value> emitMergedRow(OpBuilder &builder, Location loc,
+                                        ValueRange parts, ValueRange row,
+                                        Value begin, Value count,
+                                        ValueRange slices) {
+  OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
+  int64_t features =
+      cast<RankedTensorType>(parts.front().getType()).getDimSize(3);
+  OpFoldResult columns =
+      tensor::getMixedSize(builder, loc, slices.front(), /*dim=*/0);
+  SmallVector<OpFoldResult> offsets = {begin, row[1], row[2], zero},
+                            extent = {count, one, one, columns},
+                            strides(4, one);
+  SmallVector<Value> ofRow;
+  for (Value part : parts) {
+    auto type = cast<RankedTensorType>(part.getType());
+    size_t rank = type.getRank();
+    SmallVector<int64_t> shape = {ShapedType::kDynamic};
+    if (rank == 4)
+      shape.push_back(features);
+    ofRow.push_back(tensor::ExtractSliceOp::create(
+        builder, loc, RankedTensorType::get(shape, type.getElementType()), part,
+        ArrayRef(offsets).take_front(rank), ArrayRef(extent).take_front(rank),
+        ArrayRef(strides).take_front(rank)));
+  }
+  MergedRow merged =
+      mergeParts(builder, loc, ofRow[0], ofRow[1], count, columns);
+  SmallVector<Value> results = {merged.getOutput(builder, loc, slices.front())};
+  for (Value slice : slices.drop_front()) {
+    Value lse = convertFloats(builder, loc, merged.getLse(builder, loc),
+                              cast<FloatType>(getElementTypeOrSelf(slice)));
+    SmallVector<Value> at(3, getIndex(builder, loc, 0));
+    results.push_back(tensor::InsertOp::create(builder, loc, lse, slice, at));
+  }
+  return results;
+}
+
+void WorkList::merge(RewriterBase &rewriter, FinalizeOp root, ValueRange parts,
+                     ValueRange wholes) const {
   Location loc = root.getLoc();
-  auto wide = cast<FloatType>(getElementTypeOrSelf(partLses));
-  auto type = cast<FloatType>(getElementTypeOrSelf(partOutputs));
   OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1);
   SmallVector<OpFoldResult> sizes =
       tensor::getMixedSizes(rewriter, loc, root.getAcc());
-  SmallVector<Value> inits;
-  for (Value result : root->getResults())
-    inits.push_back(tensor::EmptyOp::create(
-        rewriter, loc,
-        ArrayRef(sizes).take_front(
-            cast<RankedTensorType>(result.getType()).getRank()),
-        getElementTypeOrSelf(result)));
 
   auto emitRow = [&](OpBuilder &builder, Location loc, ValueRange arguments) {
     SmallVector<Value> row(arguments.take_front(3));
-    auto [begin, count] = getItems(builder, loc, row[0]);
-    SmallVector<OpFoldResult> offsets = {begin, row[1], row[2], zero},
-                              shape = {count, one, one, sizes[3]},
+    ValueRange outs = arguments.drop_front(row.size());
+    SmallVector<OpFoldResult> place = {row[0], row[1], row[2], zero},
+                              extent = {one, one, one, sizes[3]},
                               strides(4, one);
-    int64_t features =
-        cast<RankedTensorType>(partOutputs.getType()).getDimSize(3);
-    Value outputs = tensor::ExtractSliceOp::create(
-        builder, loc,
-        RankedTensorType::get({ShapedType::kDynamic, features}, type),
-        partOutputs, offsets, shape, strides);
-    Value lses = tensor::ExtractSliceOp::create(
-        builder, loc, RankedTensorType::get(ShapedType::kDynamic, wide),
-        partLses, ArrayRef(offsets).drop_back(), ArrayRef(shape).drop_back(),
-        ArrayRef(strides).drop_back());
-    MergedRow merged = mergeParts(builder, loc, outputs, lses, count, sizes[3]);
-
-    SmallVector<Value> rows;
-    for (Value init : inits) {
-      auto element = cast<FloatType>(getElementTypeOrSelf(init));
-      if (cast<RankedTensorType>(init.getType()).getRank() == 4) {
-        rows.push_back(merged.getOutput(builder, loc, element));
-        continue;
-      }
-      Value lse =
-          convertFloats(builder, loc, merged.getLse(builder, loc), element);
-      Value empty = tensor::EmptyOp::create(
-          builder, loc, ArrayRef<int64_t>{1, 1, 1}, element);
-      Value at = getIndex(builder, loc, 0);
-      rows.push_back(tensor::InsertOp::create(builder, loc, lse, empty,
-                                              ValueRange{at, at, at}));
+    auto getRank = [](Value tensor) -> size_t {
+      return cast<RankedTensorType>(tensor.getType()).getRank();
+    };
+    // The row of each result: of the output its features alone.
+    SmallVector<Value> slices;
+    for (Value out : outs) {
+      auto type = cast<RankedTensorType>(out.getType());
+      size_t rank = getRank(out);
+      SmallVector<int64_t> shape(3, 1);
+      if (rank == 4)
+        shape = {type.getDimSize(3)};
+      slices.push_back(tensor::ExtractSliceOp::create(
+          builder, loc, RankedTensorType::get(shape, type.getElementType()),
+          out, ArrayRef(place).take_front(rank),
+          ArrayRef(extent).take_front(rank),
+          ArrayRef(strides).take_front(rank)));
     }
+    auto [begin, count] = getItems(builder, loc, row[0]);
+    auto rows = scf::IfOp::create(
+        builder, loc, isWhole(builder, loc, count),
+        [&](OpBuilder &nested, Location loc) {
+          scf::YieldOp::create(nested, loc, slices);
+        },
+        [&, begin = begin, count = count](OpBuilder &nested, Location loc) {
+          scf::YieldOp::create(
+              nested, loc,
+              emitMergedRow(nested, loc, parts, row, begin, count, slices));
+        });
     auto parallel = scf::InParallelOp::create(builder, loc);
     builder.setInsertionPointToStart(parallel.getBody());
-    offsets = {row[0], row[1], row[2], zero};
-    shape = {one, one, one, sizes[3]};
-    for (auto [value, out] :
-         llvm::zip_equal(rows, arguments.drop_front(row.size()))) {
-      int64_t rank = cast<RankedTensorType>(out.getType()).getRank();
+    for (auto [value, out] : llvm::zip_equal(rows.getResults(), outs))
       tensor::ParallelInsertSliceOp::create(
-          builder, loc, value, out, ArrayRef(offsets).take_front(rank),
-          ArrayRef(shape).take_front(rank), ArrayRef(strides).take_front(rank));
-    }
+          builder, loc, value, out, ArrayRef(place).take_front(getRank(out)),
+          ArrayRef(extent).take_front(getRank(out)),
+          ArrayRef(strides).take_front(getRank(out)));
   };
   auto forall =
-      scf::ForallOp::create(rewriter, loc, ArrayRef(sizes).drop_back(), inits,
+      scf::ForallOp::create(rewriter, loc, ArrayRef(sizes).drop_back(), wholes,
                             /*mapping=*/std::nullopt, emitRow);
   SmallVector<Value> results;
   for (auto [merged, result] :

@@ -16,6 +16,9 @@
 //   first[b]   the first item of b: batches with more tiles come first
 //   batch[w], number[w]   the batch of item w, and which of its parts it is
 //
+// The only part of a batch writes the batch's results; those of several parts
+// are merged by a loop behind them.
+//
 // There are less than B + extra items. One batch has extra items of about as
 // many tiles, and no list. Where parts have a given size, instead,
 //
@@ -59,10 +62,17 @@ public:
   Item getItem(mlir::OpBuilder &builder, mlir::Location loc,
                mlir::Value number) const;
 
-  /// Replaces `root` by the sums of the outputs of its items, [W, H, Sq, Dv],
-  /// which are merged in the order of their keys. `lses` is [W, H, Sq], in f64.
-  void merge(mlir::RewriterBase &rewriter, FinalizeOp root, mlir::Value parts,
-             mlir::Value lses) const;
+  /// Emits whether a batch of so many parts has one, which is all of its keys:
+  /// the result of such an item is the batch's, and merged with no other.
+  static mlir::Value isWhole(mlir::OpBuilder &builder, mlir::Location loc,
+                             mlir::OpFoldResult parts);
+
+  /// Replaces `root` by `wholes`, which have the results of batches of one part
+  /// already, and get the sums of those of others: of the outputs [W, H, Sq,
+  /// Dv] and the log-sum-exps [W, H, Sq], in f64, of their items, `parts`, in
+  /// the order of their keys.
+  void merge(mlir::RewriterBase &rewriter, FinalizeOp root,
+             mlir::ValueRange parts, mlir::ValueRange wholes) const;
 
 private:
   /// Returns the first item of a batch, and their number.

@@ -1,0 +1,77 @@
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s
+
+// The only part of a batch is stored as the batch's result, one of several as a term
+// of their sum. The log-sum-exp of each is computed behind the first store.
+// CHECK-LABEL: func @lengths
+// CHECK: tile.launch kernel "attention" {{.*}} outs(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} :
+// CHECK-SAME: tensor<?x2x4x64xf32>, tensor<?x2x4xf64>, tensor<?x2x4x64xf16>, tensor<?x2x4xf32>
+// CHECK-NEXT: ^bb0(%{{[^:]*}}: index, %[[H:[^:]*]]: index, %[[W:[^:]*]]: index,
+// CHECK-SAME: %[[SUMS:[^ ]*]]: memref<?x2x4x64xf32, {{[^%]*}}, %[[SUMLSES:[^ ]*]]: memref<?x2x4xf64, {{[^%]*}}, %[[OUT:[^ ]*]]: memref<?x2x4x64xf16, {{[^%]*}}, %[[LSE:[^ ]*]]: memref<?x2x4xf32,
+// CHECK: %[[ITEM:.*]]:3 = scf.if
+// CHECK: %[[ONLY:.*]] = arith.cmpi eq, %[[ITEM]]#2, %c1
+// CHECK-NOT: math.log2
+// CHECK: scf.if %[[ONLY]] {
+// CHECK-DAG: %[[ROUNDED:.*]] = tile.map exact ins(%[[ROWS:.*]] : !tile.fragment<64x64xf32>)
+// CHECK-DAG: tile.store %[[ROUNDED]], %[[OUT]][%[[ITEM]]#0, %[[H]], %c0, %c0] dims [2, 3] : !tile.fragment<64x64xf16>
+// CHECK-DAG: math.log2
+// CHECK-DAG: tile.store %{{.*}}, %[[LSE]][%[[ITEM]]#0, %[[H]], %c0] dims [2] : !tile.fragment<64xf32>
+// CHECK: } else {
+// CHECK-NEXT: tile.store %[[ROWS]], %[[SUMS]][%[[W]], %[[H]], %c0, %c0] dims [2, 3] : !tile.fragment<64x64xf32>
+// CHECK: math.log2
+// CHECK-NOT: tile.map exact
+// CHECK: tile.store %{{.*}}, %[[SUMLSES]][%[[W]], %[[H]], %c0] dims [2] : !tile.fragment<64xf64>
+// CHECK-NOT: tile.store
+// CHECK: } -> tensor<
+func.func @lengths(%q: tensor<?x2x4x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor<?xi32>) -> (tensor<?x2x4x64xf16>, tensor<?x2x4xf32>) {
+  %o, %l = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %len[%b] : tensor<?xi32>
+      %n = arith.index_cast %x : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 16>}
+    : tensor<?x2x4x64xf16>, tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16> -> tensor<?x2x4x64xf16>, tensor<?x2x4xf32>
+  return %o, %l : tensor<?x2x4x64xf16>, tensor<?x2x4xf32>
+}
+
+// -----
+
+// Results of the types of parts are stored as they are.
+// CHECK-LABEL: func @wide
+// CHECK: tile.launch
+// CHECK: scf.if %{{[^ ]*}} {
+// CHECK-NEXT: tile.store %[[ROWS:[^,]*]], %{{.*}} : !tile.fragment<64x64xf32>
+// CHECK: tile.store %{{.*}} : !tile.fragment<64xf64>
+// CHECK: } else {
+// CHECK-NEXT: tile.store %[[ROWS]], %{{.*}} : !tile.fragment<64x64xf32>
+// CHECK: tile.store %{{.*}} : !tile.fragment<64xf64>
+// CHECK-NOT: tile.store
+// CHECK: } -> tensor<
+func.func @wide(%q: tensor<?x2x4x64xf32>, %k: tensor<?x2x?x64xf32>, %len: tensor<?xi32>) -> (tensor<?x2x4x64xf32>, tensor<?x2x4xf64>) {
+  %o, %l = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %len[%b] : tensor<?xi32>
+      %n = arith.index_cast %x : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, split = 16>}
+    : tensor<?x2x4x64xf32>, tensor<?x2x?x64xf32>, tensor<?x2x?x64xf32> -> tensor<?x2x4x64xf32>, tensor<?x2x4xf64>
+  return %o, %l : tensor<?x2x4x64xf32>, tensor<?x2x4xf64>
+}
+
+// -----
+
+// Where all have several parts, each is stored as one.
+// CHECK-LABEL: func @parts
+// CHECK: tile.launch kernel "attention" {{.*}} outs(%{{.*}}, %{{.*}} : tensor<3x1x2x4x64xf32>, tensor<3x1x2x4xf64>)
+// CHECK-NOT: scf.if %{{[^ ]*}} {
+// CHECK: tile.store %{{.*}} : !tile.fragment<64x64xf32>
+// CHECK: tile.store %{{.*}} : !tile.fragment<64xf64>
+// CHECK-NEXT: } -> tensor<
+func.func @parts(%q: tensor<1x2x4x64xf16>, %k: tensor<1x2x384x64xf16>) -> tensor<1x2x4x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = exact, split = 3>}
+    : tensor<1x2x4x64xf16>, tensor<1x2x384x64xf16>, tensor<1x2x384x64xf16> -> tensor<1x2x4x64xf16>
+  return %o : tensor<1x2x4x64xf16>
+}
