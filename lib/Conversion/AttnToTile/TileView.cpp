@@ -113,6 +113,20 @@ std::optional<TileView> TileView::getSource(Value tile, Region &region) {
   }
 }
 
+/// Returns true if `slice` is the first rows of a tile, whose rows run along
+/// `dim`, with all of their elements.
+static bool isOfFirstRows(tensor::ExtractSliceOp slice, int64_t dim) {
+  if (!slice.hasUnitStride() || !slice.hasZeroOffset() ||
+      slice.getDroppedDims().any())
+    return false;
+  auto sizes = llvm::enumerate(slice.getMixedSizes());
+  return llvm::all_of(sizes, [&](auto each) {
+    return int64_t(each.index()) == dim ||
+           isConstantIntValue(each.value(),
+                              slice.getSourceType().getDimSize(each.index()));
+  });
+}
+
 /// Appends the views through which uses of `tile`, a part of what `view` is to
 /// be the view of, insert it. Returns false if there is one that is no view.
 static bool addTargets(Value tile, const TileView &view,
@@ -133,10 +147,9 @@ static bool addTargets(Value tile, const TileView &view,
     }
     if (auto cast = dyn_cast<tensor::CastOp>(op))
       return addTargets(cast.getDest(), next, targets);
-    // The first rows of a tile: how many, says where they are inserted.
+    // Where they are inserted says how many rows these are.
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
-        slice && slice.hasUnitStride() && slice.hasZeroOffset() &&
-        slice.getDroppedDims().none())
+        slice && isOfFirstRows(slice, next.dims[2]))
       return addTargets(slice.getResult(), next, targets);
     if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
       auto groups = getLongGroups(collapse.getSrcType(),

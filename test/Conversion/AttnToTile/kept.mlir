@@ -264,3 +264,80 @@ func.func @other(%x: tensor<8xf32>) -> tensor<8xf32> {
   }
   return %r : tensor<8xf32>
 }
+
+// -----
+
+// Some columns of a tile.
+
+// REMARK: attention stays a loop over tiles: a result of the loop is not made of the output
+!t = tensor<1x1x128x64xf16>
+!tile = tensor<1x1x64x64xf16>
+!row = tensor<1x1x64xf32>
+
+// CHECK-LABEL: func @columns
+// CHECK-NOT:   tile.
+func.func @columns(%q: !t, %n: tensor<index>) -> !t {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %r = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q) -> (!t) {
+    %qt = tensor.extract_slice %q[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x64xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x64xf32>) -> tensor<1x1x64x64xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x64xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x64xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x64xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    %some = tensor.extract_slice %o[0, 0, 0, 0] [1, 1, 64, 32] [1, 1, 1, 1] : !tile to tensor<1x1x64x32xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %i, 0] [1, 1, 64, 32] [1, 1, 1, 1] : tensor<1x1x64x32xf16> into !t
+    }
+  }
+  return %r : !t
+}
+
+// -----
+
+// Rows, or none, by what is known behind the output only.
+
+// REMARK: attention stays a loop over tiles: what decides whether a result is stored is computed behind it
+!t = tensor<1x1x128x64xf16>
+!tile = tensor<1x1x64x64xf16>
+!row = tensor<1x1x64xf32>
+
+// CHECK-LABEL: func @late
+// CHECK-NOT:   tile.
+func.func @late(%q: !t, %n: tensor<index>) -> !t {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %r = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q) -> (!t) {
+    %qt = tensor.extract_slice %q[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x64xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x64xf32>) -> tensor<1x1x64x64xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x64xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x64xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x64xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    %number = tensor.extract %n[] : tensor<index>
+    %is = arith.cmpi eq, %number, %i : index
+    %rows = arith.select %is, %c64, %c0 : index
+    %some = tensor.extract_slice %o[0, 0, 0, 0] [1, 1, %rows, 64] [1, 1, 1, 1] : !tile to tensor<1x1x?x64xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %i, 0] [1, 1, %rows, 64] [1, 1, 1, 1] : tensor<1x1x?x64xf16> into !t
+    }
+  }
+  return %r : !t
+}
