@@ -86,13 +86,13 @@ flags = set()
 if os.path.exists("/proc/cpuinfo"):
     with open("/proc/cpuinfo") as info:
         flags = set(info.read().split())
+if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags:
+    config.available_features.add("avx512")
 if "avx512_bf16" in flags:
     config.available_features.add("avx512-bf16")
-# AMX tiles on a processor without them, to be preloaded. Such code also has vectors
-# of AVX-512.
+# AMX tiles on a processor without them, to be preloaded.
 fake_amx = os.path.join(config.fovea_binary_dir, "lib", "libfovea-fake-amx.so")
-has_vectors = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags
-if os.path.exists(fake_amx) and config.fovea_sanitize != "ON" and has_vectors:
+if os.path.exists(fake_amx) and config.fovea_sanitize != "ON":
     config.available_features.add("fake-amx")
 config.substitutions.append(("%fake-amx", fake_amx))
 if config.fovea_sanitize == "ON":

@@ -363,6 +363,30 @@ static machine::TargetAttr withRates(machine::TargetAttr model,
       model.getSharedMemory(), round(rates.peakMatrix));
 }
 
+/// Returns an error if code for `arch`, of which `cpu` may be the processor,
+/// lacks instructions that passes use for the host `target`.
+static llvm::Error checkTarget(machine::TargetAttr target, HostArch arch,
+                               llvm::StringRef cpu) {
+  auto refuse = [](const char *what, const char *archs) {
+    return llvm::createStringError("the module's machine.target has %s, but "
+                                   "the code is not for arch %s",
+                                   what, archs);
+  };
+  if (target.hasMatrixTiles() && arch != HostArch::AMX)
+    return refuse("AMX tiles", "amx");
+  if (target.hasDotProducts() && arch != HostArch::AVX512BF16)
+    return refuse("dot products of bf16", "avx512_bf16");
+  // What vectors a processor has that is named, LLVM knows.
+  if (!cpu.empty())
+    return llvm::Error::success();
+  bool hasAVX2 = arch != HostArch::Generic;
+  if (target.getArch() == "avx512" && (!hasAVX2 || arch == HostArch::AVX2))
+    return refuse("vectors of AVX-512", "avx512, avx512_bf16 or amx");
+  if (target.getArch() == "avx2" && !hasAVX2)
+    return refuse("vectors of AVX2", "avx2 or above");
+  return llvm::Error::success();
+}
+
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 Program::State::lower(const CompileOptions &options,
                       llvm::function_ref<void(mlir::OpPassManager &)> build,
@@ -381,14 +405,9 @@ Program::State::lower(const CompileOptions &options,
                      detectHost(&context, arch, rates));
   }
   machine::TargetAttr target = machine::getTarget(*copy);
-  if (!options.gpu && target.hasMatrixTiles() && arch != HostArch::AMX)
-    return llvm::createStringError(
-        "the module's machine.target has AMX tiles, but the code is not for "
-        "arch amx");
-  if (!options.gpu && target.hasDotProducts() && arch != HostArch::AVX512BF16)
-    return llvm::createStringError(
-        "the module's machine.target has dot products of bf16, but the code is "
-        "not for arch avx512_bf16");
+  if (!options.gpu)
+    if (llvm::Error error = checkTarget(target, arch, options.cpu))
+      return std::move(error);
   if (choosesSchedules)
     attachSchedules(*copy, options);
   if (llvm::Error error = run(*copy, options, build))

@@ -17,9 +17,12 @@ import xml.etree.ElementTree as ElementTree
 
 # Requirements that no script can install, and reasons that others have.
 ALLOWED = re.compile("needs (a GPU|a user who is not root"
-                     "|a build without AddressSanitizer)|theirs: ")
+                     "|a processor with AVX-512|a build without AddressSanitizer)"
+                     "|theirs: ")
 # Features of lit's tests that stand for one of these requirements.
-FEATURES = {"no-sanitizer": "a build without AddressSanitizer"}
+FEATURES = {"no-sanitizer": "a build without AddressSanitizer",
+            "avx512": "a processor with AVX-512",
+            "avx512-bf16": "a processor with AVX-512 and products of bf16"}
 
 
 def lit(path):

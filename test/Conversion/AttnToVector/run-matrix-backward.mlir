@@ -2,7 +2,7 @@
 // f64. Where the processor has no tiles, a library that is preloaded computes
 // what their instructions say; matrix-backward.mlir checks that they are used.
 //
-// REQUIRES: fake-amx
+// REQUIRES: fake-amx, avx512
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --grad --arch=amx --entry=causal --random=1 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --grad --arch=amx --entry=wide --random=2 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --grad --arch=amx --entry=region --random=3 --check | FileCheck %s

@@ -1,7 +1,7 @@
 // NaNs of many bits in f16, which the rounding of a number to two parts in bf16 must
 // not make zeros: rows of queries whose features are such NaNs are NaN.
 //
-// REQUIRES: fake-amx
+// REQUIRES: fake-amx, avx512
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --random=1 --check | FileCheck %s
 // RUN: sed s/0x7FFF/0xFFFF/ %s > %t.mlir
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --arch=amx --random=1 --check | FileCheck %s

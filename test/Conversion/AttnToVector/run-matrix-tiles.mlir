@@ -2,7 +2,7 @@
 // has no tiles, a library that is preloaded computes what their instructions
 // say; test/Conversion/AttnToVector/matrix-tiles.mlir checks that they are used.
 //
-// REQUIRES: fake-amx
+// REQUIRES: fake-amx, avx512
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=causal --random=1 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=causal --random=1 --check --strategy=two-pass | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=causal --random=1 --check --strategy=three-pass | FileCheck %s

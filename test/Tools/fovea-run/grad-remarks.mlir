@@ -18,8 +18,8 @@
 !s = tensor<1x1x128x128xf32>
 
 // A machine with all the bandwidth that it can use.
-module attributes {machine.target = #machine.target<"host", arch = "avx512", cores = 2,
-    vector_bytes = 64, vector_registers = 32, fast_memory = 32768,
+module attributes {machine.target = #machine.target<"host", arch = "generic", cores = 2,
+    vector_bytes = 16, vector_registers = 16, fast_memory = 32768,
     near_memory = 1048576, bandwidth = 40000000, peak = 300>} {
 func.func @attend(%q: !t, %k: !t, %v: !t) -> !t {
   %s = attn.scores %q, %k : !t, !t -> !s

@@ -1,7 +1,7 @@
 // The roofline of bf16 counts products at the measured rate of AMX tiles, where
 // the code has them.
 
-// REQUIRES: fake-amx
+// REQUIRES: fake-amx, avx512
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --random=1 --report | FileCheck %s
 // CHECK: machine: {{[0-9]+}} threads, {{.*}} GB/s and {{.*}} GFLOP/s (f32; f64 {{.*}}; products of bf16 {{[0-9.]+}}), measured
 
