@@ -33,26 +33,18 @@ namespace {
 struct StageStores : fovea::tile::impl::TileStageStoresBase<StageStores> {
   void runOnOperation() override {
     getOperation()->walk([&](LaunchOp launch) {
-      SmallVector<StoreOp> adds;
+      SmallVector<StoreOp> adds, once, inLoops;
       launch.walk([&](StoreOp store) {
-        if (store.getAdd())
-          adds.push_back(store);
+        (store.getAdd()    ? adds
+         : isInLoop(store) ? inLoops
+                           : once)
+            .push_back(store);
       });
       for (StoreOp store : adds)
         stageAdd(store, launch);
-      SmallVector<StoreOp> stores;
-      launch.walk([&](StoreOp store) {
-        if (!store.getAdd() && !isInLoop(store))
-          stores.push_back(store);
-      });
-      for (StoreOp store : stores)
+      for (StoreOp store : once)
         stage(store);
-      SmallVector<StoreOp> others;
-      launch.walk([&](StoreOp store) {
-        if (!store.getAdd() && isInLoop(store))
-          others.push_back(store);
-      });
-      for (StoreOp store : others)
+      for (StoreOp store : inLoops)
         stageInLoop(store, launch);
     });
   }

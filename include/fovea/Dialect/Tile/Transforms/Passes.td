@@ -352,9 +352,9 @@ def TileStageStores : Pass<"tile-stage-stores"> {
   let description = [{
     A `tile.store` of rank 2 in no loop of a launch becomes a `tile.to_shared`
     into the memory of a ring whose uses are over, or are in the other region of
-    a branch, a `tile.store_async` and its wait, if TMA can address the target, and the column is known to be a multiple
-    of 16 bytes: threads write four bytes at a time in
-    different rows, TMA writes whole rows. What registers have is computed and
+    a branch, a `tile.store_async` and its wait, if TMA can address the target,
+    and the column is known to be a multiple of 16 bytes: threads write four
+    bytes at a time in different rows, TMA writes whole rows. What registers have is computed and
     stored before the wait.
 
     A `tile.store add` of f32 is changed in the same way, anywhere in a launch,
