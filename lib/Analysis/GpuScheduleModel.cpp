@@ -198,6 +198,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   // two groups, 225 with three; a neighbourhood 261 and 283.)
   constexpr StepModel kTestedStale = {12.0, 1e-7, {1.0, 0.28, 0.16, 0.25}};
   bool isStale = schedule.getMaximum() == Maximum::Stale;
+  bool isInTurn = schedule.getGroups() == WarpGroups::InTurn;
   const StepModel &model = !isStale ? kExact
                            : schedule.getOrder() != WorkOrder::LongestFirst
                                ? kStale
@@ -305,9 +306,13 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   int64_t groups =
       std::clamp<int64_t>(schedule.getWarps() * resident / kGroupWarps, 1, 4);
   double exposed = model.exposed[groups - 1];
-  // Two groups do not keep each other's arithmetic busy.
+  // Two groups do not keep each other's arithmetic busy, nor do three quite,
+  // unless they issue products in turn (a soft cap at d = 128, H100: 659
+  // TFLOP/s, in turn 676).
   if (isStale && softmax > products && groups == 2)
     exposed *= 2;
+  else if (isStale && softmax > products && groups == 3 && !isInTurn)
+    exposed *= 1.35;
   double step = std::max(products, softmax) +
                 std::min(products, softmax) * exposed + rescale;
   // These were measured without a score region.
@@ -606,6 +611,32 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
                      : Blocks::Persistent});
 }
 
+/// Returns the schedule with warp groups that issue their products in turn, if
+/// all have the same steps, and none gives its rows to others, as where results
+/// of one tile go through shared memory, and it may be better; else null. (H100: four groups at
+/// d = 64 653 TFLOP/s to 672; two at d = 128, 128x128, full 762 to 818, documents
+/// 618 to 625; but ALiBi, whose keys are descending, 758 to 750, and d = 256,
+/// whose softmax is short, sustained 764 to 759.) Three groups have to wait for
+/// their products, as four do, and are better where softmax takes longer.
+static ScheduleAttr getInTurn(ScheduleAttr schedule,
+                              const AttentionShape &shape,
+                              const GpuFootprint &footprint) {
+  constexpr int64_t kGroupQueries = 64, kWidest = 256;
+  bool areAlike =
+      schedule.getOrder() == WorkOrder::Linear ||
+      schedule.getKeyTile() > schedule.getQueryTile() - kGroupQueries;
+  int64_t groups = schedule.getWarps() / kGroupWarps;
+  if (!footprint.usesWgmma || !areAlike || groups < 2 ||
+      schedule.getMaximum() != Maximum::Stale ||
+      schedule.getKeys() == KeyOrder::Descending ||
+      schedule.getBlocks() == Blocks::Tiles ||
+      shape.headDim + shape.valueDim > kWidest)
+    return {};
+  return schedule.with(
+      {.products = groups > 2 ? Products::Alternating : schedule.getProducts(),
+       .groups = WarpGroups::InTurn});
+}
+
 /// Returns the schedule with blocks that share the last tiles, if `persistent`
 /// is one whose tiles take the same time, and are long enough; else null.
 static ScheduleAttr getShared(ScheduleAttr persistent, AttentionOp op,
@@ -748,7 +779,7 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
               Maximum::Exact, KeyOrder::Ascending, QueryTiles::Aligned,
               Blocks::Tiles,
               isAlternating ? Products::Alternating : Products::Overlapped,
-              captures, /*split=*/1, splitSize, widen, parts);
+              WarpGroups::Free, captures, /*split=*/1, splitSize, widen, parts);
           GpuFootprint footprint = getGpuFootprint(
               candidate, target, shape.elementBytes, shape.headDim,
               shape.valueDim, passes, shape.captureBytes);
@@ -812,6 +843,13 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
           }
           if (!splitSize)
             appendSplits(choices, candidate, shape, footprint, target);
+          for (ScheduleAttr choice : llvm::to_vector(choices))
+            if (ScheduleAttr inTurn = getInTurn(choice, shape, footprint)) {
+              if (inTurn.getProducts() == choice.getProducts())
+                llvm::replace(choices, choice, inTurn);
+              else
+                choices.push_back(inTurn);
+            }
           for (ScheduleAttr choice : choices)
             insertChoice(valid, choice,
                          predictGpuSeconds(shape, target, choice));

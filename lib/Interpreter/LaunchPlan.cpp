@@ -223,8 +223,9 @@ interpreter::planLaunch(tile::LaunchOp launch,
       launch.getBody()
           .walk([](tile::PassTurnOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
-  launch.getBody().walk([&](tile::GroupOp op) {
-    plan.groups[getRoleOp(op)] = getWarps(getRoleOp(op)) / tile::kGroupWarps;
+  launch.getBody().walk([&](Operation *op) {
+    if (isa<tile::GroupOp, tile::TakeGroupTurnOp, tile::PassGroupTurnOp>(op))
+      plan.groups[getRoleOp(op)] = getWarps(getRoleOp(op)) / tile::kGroupWarps;
   });
   WalkResult walk = launch.getBody().walk([&](tile::WaitOp op) {
     auto ring = op.getRing().getDefiningOp<tile::RingOp>();

@@ -130,6 +130,14 @@ bool ThreadBlock::runRoles(Fiber &fiber, const Instruction &op) {
   return true;
 }
 
+Role &ThreadBlock::getNextGroup(const Role &role) {
+  // The groups of a role stand one behind the other.
+  auto place = llvm::find_if(
+      roles, [&](const auto &each) { return each.get() == &role; });
+  size_t first = place - roles.begin() - role.group;
+  return *roles[first + (role.group + 1) % role.numGroups];
+}
+
 Role *ThreadBlock::pickRole() {
   SmallVector<size_t> ready;
   for (auto [index, role] : llvm::enumerate(roles))

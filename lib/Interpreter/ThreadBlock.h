@@ -191,6 +191,8 @@ struct Role {
   bool isBlocked = false, isFinished = false;
   /// True if the role waits for another block's turn to be over.
   bool isOutOfTurn = false;
+  /// True if the group before has passed a turn that this one has not taken.
+  bool hasTurn = false;
   /// The reason that a blocked op waits.
   std::string obstacle;
   std::deque<Product> products;
@@ -260,6 +262,10 @@ public:
                  std::shared_ptr<MemRef> source,
                  llvm::ArrayRef<int64_t> indices, std::shared_ptr<Ring> ring,
                  int64_t use, RowRange rows, std::optional<Runs> runs);
+
+  /// Returns the warp group of the same role that comes behind this one, for the
+  /// last one the first.
+  Role &getNextGroup(const Role &role);
 
   /// Records an event that a blocked role may wait for, of the block or of its
   /// cluster.

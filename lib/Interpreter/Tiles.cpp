@@ -716,6 +716,27 @@ static Status passTurn(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
+static Status takeGroupTurn(Fiber &fiber, const Instruction &) {
+  if (!fiber.role->hasTurn) {
+    fiber.role->obstacle = "for the warp group before to pass its turn";
+    return Status::Blocked;
+  }
+  fiber.role->hasTurn = false;
+  return Status::Next;
+}
+
+static Status passGroupTurn(Fiber &fiber, const Instruction &op) {
+  Role &next = fiber.block->getNextGroup(*fiber.role);
+  if (next.hasTurn) {
+    fiber.emitError(op.op) << "passes a turn to warp group " << next.group
+                           << ", which has not taken the one before";
+    return Status::Failed;
+  }
+  next.hasTurn = true;
+  fiber.block->wake();
+  return Status::Next;
+}
+
 static Status claim(Fiber &fiber, const Instruction &op) {
   auto &counter = fiber.get<MemRef>(op, 0);
   if (counter.sizes.front() < 1) {
@@ -866,6 +887,8 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.combine_parts"] = combineParts;
   handlers["tile.take_turn"] = inLaunch<takeTurn>;
   handlers["tile.pass_turn"] = inLaunch<passTurn>;
+  handlers["tile.take_group_turn"] = inLaunch<takeGroupTurn>;
+  handlers["tile.pass_group_turn"] = inLaunch<passGroupTurn>;
   handlers["tile.fill"] = fill;
   handlers["tile.map"] = map;
   handlers["tile.any"] = any;

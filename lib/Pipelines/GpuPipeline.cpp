@@ -83,6 +83,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     manager.addPass(tile::createTileOverlapItems());
     manager.addPass(tile::createTileReleaseEarly());
     manager.addPass(tile::createTileCarryValues());
+    manager.addPass(tile::createTileTakeTurns());
     manager.addPass(tile::createTileMulticast());
     manager.addPass(tile::createTileDealItems());
   } else {

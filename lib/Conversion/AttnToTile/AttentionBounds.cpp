@@ -141,7 +141,8 @@ static OpFoldResult getEndOf(IndexMath &index, OnlineAttentionOp pass,
 FailureOr<Value> AttentionBuilder::getBound(scf::ForOp op) {
   Value whole = isDescending() ? op.getLowerBound() : op.getUpperBound();
   OnlineAttentionOp pass = getPass(op);
-  if (!pass)
+  // Programs that blocks share take the same time, whichever rows they have.
+  if (!pass || pass.getScheduleAttr().getBlocks() == Blocks::Shared)
     return mapping.lookupOrDefault(whole);
   auto emit = [&](OpBuilder &builder, const RowsOfTile &rows) {
     IndexMath index(builder, loc);

@@ -306,6 +306,7 @@ void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
                              ? ItemOrder::Snaked
                              : ItemOrder::Linear);
   launch.setAlternating(schedule.getProducts() == Products::Alternating);
+  launch.setInTurn(schedule.getGroups() == WarpGroups::InTurn);
   if (schedule.getParts())
     launch.setParts(schedule.getParts());
 

@@ -88,9 +88,10 @@ void populateTensorMemoryAcceleratorPatterns(const TileTypeConverter &converter,
 void populateDiagonalPatterns(const TileTypeConverter &converter,
                               mlir::RewritePatternSet &patterns);
 
-/// Adds patterns for take_turn and pass_turn.
+/// Adds patterns for turns of blocks, and of warp groups.
 void populateTurnPatterns(const TileTypeConverter &converter,
-                          mlir::RewritePatternSet &patterns);
+                          mlir::RewritePatternSet &patterns,
+                          const WarpNumbers &warps);
 
 /// Adds patterns for signal and await.
 void populateSignalPatterns(const TileTypeConverter &converter,

@@ -58,7 +58,7 @@ private:
     populateRolePatterns(converter, patterns, warps);
     populateSignalPatterns(converter, patterns);
     populateTensorMemoryAcceleratorPatterns(converter, patterns, readers);
-    populateTurnPatterns(converter, patterns);
+    populateTurnPatterns(converter, patterns, warps);
     populateWgmmaPatterns(converter, patterns, warps);
     populateWidenPatterns(converter, patterns);
     populateFunctionOpInterfaceTypeConversionPattern<gpu::GPUFuncOp>(patterns,

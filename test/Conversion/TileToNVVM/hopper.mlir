@@ -652,3 +652,32 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @turns {
+  // A turn goes from one group to the next by the named barrier of that group: the last
+  // ones, for the first are of roles. Two groups meet at each. The role's own groups count
+  // from its first warp.
+  // CHECK-LABEL: gpu.func @turns(
+  gpu.func @turns() kernel attributes {known_block_size = array<i32: 512, 1, 1>} {
+    tile.roles {
+      // CHECK: %[[WARP:.*]] = nvvm.shfl.sync  idx
+      tile.role "load" warps 4 {
+      }
+      tile.role "compute" warps 12 {
+        // CHECK-DAG:  %[[ROLE_WARP:.*]] = arith.subi %[[WARP]], %c4_i32
+        // CHECK-DAG:  %[[GROUP:.*]] = arith.shrui %{{.*}}, %c2_i32
+        // CHECK:      %[[OWN:.*]] = arith.addi %[[GROUP]], %c13_i32
+        // CHECK-NEXT: nvvm.barrier id = %[[OWN]] number_of_threads = %c256_i32
+        tile.take_group_turn
+        // CHECK-NEXT: %[[IS_LAST:.*]] = arith.cmpi eq, %[[GROUP]], %c2_i32
+        // CHECK-NEXT: %[[BEHIND:.*]] = arith.addi %[[GROUP]], %c14_i32
+        // CHECK-NEXT: %[[NEXT:.*]] = arith.select %[[IS_LAST]], %c13_i32, %[[BEHIND]]
+        // CHECK-NEXT: llvm.inline_asm has_side_effects {{.*}}"bar.arrive $0, $1;", "r,r,~{memory}" %[[NEXT]], %c256_i32
+        tile.pass_group_turn
+      }
+    }
+    gpu.return
+  }
+}

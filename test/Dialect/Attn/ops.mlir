@@ -115,6 +115,9 @@ func.func @fused(%q: tensor<2x16x?x64xf16>, %k: tensor<2x4x?x64xf16>, %v: tensor
   // CHECK: schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale, products = alternating>
   %a = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, products = alternating, maximum = stale>}
     : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>
+  // CHECK: schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, groups = in_turn>
+  %turns = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2, groups = in_turn, maximum = stale>}
+    : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>
   // CHECK: schedule = #attn.schedule<tile = 48x64, order = linear, split = 3>
   %y = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 48x64, order = linear, split = 3>}
     : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>

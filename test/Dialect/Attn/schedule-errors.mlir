@@ -50,6 +50,21 @@
 
 // -----
 
+// expected-error@+1 {{expected groups to be one of: free, in_turn}}
+#schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2, groups = first>
+
+// -----
+
+// expected-error@+1 {{groups must be free in a schedule of gradients and of less than 8 warps, but are in_turn}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, groups = in_turn>
+
+// -----
+
+// expected-error@+1 {{groups must be free in a schedule of gradients and of less than 8 warps, but are in_turn}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 8, stages = 2, groups = in_turn, gradients = <parallel = [batch, head, key]>>
+
+// -----
+
 // expected-error@+1 {{expected captures to be one of: gathered, tiled}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, captures = rows>
 
@@ -105,7 +120,7 @@
 
 // -----
 
-// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'keys' or 'queries' or 'blocks' or 'products' or 'captures' or 'split' or 'widen' or 'parts' or 'cluster' or 'gradients', each once}}
+// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'keys' or 'queries' or 'blocks' or 'products' or 'groups' or 'captures' or 'split' or 'widen' or 'parts' or 'cluster' or 'gradients', each once}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, minimum = stale>
 
 // -----

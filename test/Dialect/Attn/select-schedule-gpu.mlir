@@ -43,7 +43,7 @@ func.func @d256_masked(%q: tensor<2x8x?x256xbf16>) -> tensor<2x8x?x256xbf16> {
 
 // Two warp groups, where tiles are tested: of those in a list none is passed by.
 // SM90-LABEL: func @d128_documents
-// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = dealt>
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = dealt, groups = in_turn>
 func.func @d128_documents(%q: tensor<2x16x?x128xbf16>, %ids: tensor<?xi64>) -> tensor<2x16x?x128xbf16> {
   %o = attn.attention %q, %q, %q scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
@@ -81,9 +81,10 @@ func.func @d64_masked(%q: tensor<2x16x?x64xf16>) -> tensor<2x16x?x64xf16> {
   return %o : tensor<2x16x?x64xf16>
 }
 
-// Short tiles, whose starts and ends would show.
+// Short tiles, whose starts and ends would show. Groups that have the same steps issue
+// their products in turn; those under the mask above do not.
 // SM90-LABEL: func @d64_short
-// SM90: tile = 256x64, order = linear, warps = 16, stages = 4, maximum = stale, blocks = persistent, products = alternating>
+// SM90: tile = 256x64, order = linear, warps = 16, stages = 4, maximum = stale, blocks = persistent, products = alternating, groups = in_turn>
 func.func @d64_short(%q: tensor<16x32x1024x64xf16>) -> tensor<16x32x1024x64xf16> {
   %o = attn.attention %q, %q, %q scale(0.125) : tensor<16x32x1024x64xf16>, tensor<16x32x1024x64xf16>, tensor<16x32x1024x64xf16> -> tensor<16x32x1024x64xf16>
   return %o : tensor<16x32x1024x64xf16>
@@ -109,7 +110,7 @@ func.func @few(%q: tensor<1x4x4096x128xf16>, %r: tensor<16x32x1024x128xf16>, %le
 // Warp groups end their loops by their own queries under a causal mask; the first
 // key of a window is one for all of a tile's groups, and all tiles have as many keys.
 // SM90: tile = 192x64, order = longest_first, warps = 12, stages = 4, maximum = stale, blocks = dealt>
-// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent>
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent, groups = in_turn>
 func.func @edges(%r: tensor<8x16x2048x128xf16>, %s: tensor<4x16x4096x128xf16>) -> (tensor<8x16x2048x128xf16>, tensor<4x16x4096x128xf16>) {
   %c = attn.attention %r, %r, %r scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
@@ -131,7 +132,7 @@ func.func @edges(%r: tensor<8x16x2048x128xf16>, %s: tensor<4x16x4096x128xf16>) -
 // Where a mask reads tensors at positions, queries are expected to see the keys of
 // one of many sequences, also of long operands; not where a tensor has what it keeps.
 // SM90-LABEL: func @long_documents
-// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = dealt>
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = dealt, groups = in_turn>
 // SM90: tile = 192x64, {{.*}}warps = 12
 func.func @long_documents(%r: tensor<2x16x8192x128xf16>, %ids: tensor<8192xi32>) -> (tensor<2x16x8192x128xf16>, tensor<2x16x8192x128xf16>) {
   %d = attn.attention %r, %r, %r scale(0.125) mask {
@@ -151,7 +152,7 @@ func.func @long_documents(%r: tensor<2x16x8192x128xf16>, %ids: tensor<8192xi32>)
 
 // A mask that reads tensors at the query alone may be that of packed sequences.
 // SM90-LABEL: func @packed
-// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, queries = sequences, blocks = dealt>
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, queries = sequences, blocks = dealt, groups = in_turn>
 func.func @packed(%r: tensor<1x16x?x128xf16>, %end: tensor<?xi32>) -> tensor<1x16x?x128xf16> {
   %d = attn.attention %r, %r, %r scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
@@ -166,7 +167,7 @@ func.func @packed(%r: tensor<1x16x?x128xf16>, %end: tensor<?xi32>) -> tensor<1x1
 // A mask that reads tensors is applied to few tiles, and needs no registers beside
 // the other tiles' products. Few tiles of a known number are not dealt.
 // SM90-LABEL: func @documents
-// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent>
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent, groups = in_turn>
 func.func @documents(%r: tensor<16x32x1024x128xf16>, %ids: tensor<1024xi32>) -> tensor<16x32x1024x128xf16> {
   %d = attn.attention %r, %r, %r scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
@@ -187,11 +188,11 @@ func.func @rounds(%q: tensor<1x12x8448x128xbf16>) -> tensor<1x12x8448x128xbf16> 
 }
 
 // Where a function of each score makes softmax longer than products, three groups
-// of warps hide more of it. Where a score region turns the position of a key into a
+// of warps hide more of it, in turn. Where a score region turns the position of a key into a
 // number, scores may grow along the keys, and steps go from the last one to the first.
 // What a tensor holds there, or that of a query, need not grow.
 // SM90-LABEL: func @scores
-// SM90: schedule = #attn.schedule<tile = 192x64, order = linear, warps = 12, stages = 4, maximum = stale, blocks = persistent>}
+// SM90: schedule = #attn.schedule<tile = 192x64, order = linear, warps = 12, stages = 4, maximum = stale, blocks = persistent, products = alternating, groups = in_turn>}
 // SM90: schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2, maximum = stale, keys = descending, blocks = persistent>}
 // SM90: schedule = #attn.schedule<{{.*}}, maximum = stale>}
 func.func @scores(%r: tensor<16x32x1024x128xf16>, %t: tensor<1024xi32>) -> (tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>) {
@@ -311,7 +312,7 @@ func.func @window_slopes(%r: tensor<16x32x1024x128xf16>, %t: tensor<32xf32>) -> 
 // both sides, which favour keys in the middle.
 // SM90-LABEL: func @distances
 // SM90: schedule = #attn.schedule<{{.*}}, maximum = stale, keys = descending,
-// SM90: schedule = #attn.schedule<{{.*}}, maximum = stale, blocks = persistent>}
+// SM90: schedule = #attn.schedule<{{.*}}, maximum = stale, blocks = persistent, groups = in_turn>}
 // SM90: schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2, blocks = persistent>}
 func.func @distances(%r: tensor<16x32x1024x128xf16>) -> (tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>) {
   %a = attn.attention %r, %r, %r scale(0.125) score {
@@ -629,7 +630,7 @@ func.func @bias(%q: tensor<2x16x4096x128xbf16>, %bias: tensor<16x4096x4096xbf16>
 // One in f32 as well. It leaves memory for the results of persistent blocks only
 // where these have two groups of warps.
 // SM90-LABEL: func @wide_bias(
-// SM90: tile = 128x80, {{.*}}stages = 2, maximum = stale, blocks = persistent, captures = tiled>
+// SM90: tile = 128x80, {{.*}}stages = 2, maximum = stale, blocks = persistent, groups = in_turn, captures = tiled>
 // SM80-LABEL: func @wide_bias(
 // SM80-NOT: tiled
 func.func @wide_bias(%q: tensor<2x16x4096x128xbf16>, %bias: tensor<16x4096x4096xf32>) -> tensor<2x16x4096x128xbf16> {
@@ -645,7 +646,7 @@ func.func @wide_bias(%q: tensor<2x16x4096x128xbf16>, %bias: tensor<16x4096x4096x
 
 // Booleans that a mask reads come as tiles, too, which take little memory.
 // SM90-LABEL: func @bool_mask(
-// SM90: tile = 128x128, {{.*}}maximum = stale, blocks = dealt, captures = tiled>
+// SM90: tile = 128x128, {{.*}}maximum = stale, blocks = dealt, groups = in_turn, captures = tiled>
 // SM80-LABEL: func @bool_mask(
 // SM80-NOT: tiled
 func.func @bool_mask(%q: tensor<2x16x4096x128xbf16>, %mask: tensor<2x1x4096x4096xi1>) -> tensor<2x16x4096x128xbf16> {

@@ -175,6 +175,47 @@ func.func @group_of_one_thread(%o: memref<?xf32>, %n: index) {
 
 // -----
 
+func.func @turn_outside(%o: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) warps 8 outs(%o : memref<?xf32>) {
+  ^bb0(%b: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+    // expected-error@+1 {{expected to stand in a role}}
+    tile.take_group_turn
+  }
+  return
+}
+
+// -----
+
+func.func @turn_of_one_group(%o: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) warps 8 outs(%o : memref<?xf32>) {
+  ^bb0(%b: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+    tile.roles {
+      tile.role "compute" warps 4 {
+        // expected-error@+1 {{expected a role of at least 2 warp groups, got 1 in role "compute"}}
+        tile.take_group_turn
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @turn_of_one_thread(%o: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) warps 8 outs(%o : memref<?xf32>) {
+  ^bb0(%b: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+    tile.roles {
+      tile.role "load" warps 8 single {
+        // expected-error@+1 {{expected a role that whole warp groups of 4 warps run, got one thread in role "load"}}
+        tile.pass_group_turn
+      }
+    }
+  }
+  return
+}
+
+// -----
+
 func.func @group_of_two_warps(%o: memref<?xf32>, %n: index) {
   tile.launch grid(%n) warps 8 outs(%o : memref<?xf32>) {
   ^bb0(%b: index, %O: memref<?xf32, strided<[1], offset: ?>>):

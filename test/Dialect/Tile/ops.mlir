@@ -388,3 +388,20 @@ func.func @cluster(%x: memref<?x128xbf16>, %p: memref<?xf32>, %n: index) {
   }
   return
 }
+
+// CHECK-LABEL: func.func @group_turns(
+func.func @group_turns(%n: index, %o: memref<1xf32>) {
+  // CHECK: tile.launch grid(%{{.*}}) warps 8 alternating in_turn stages 2 outs
+  tile.launch grid(%n) warps 8 alternating in_turn stages 2 outs(%o : memref<1xf32>) {
+  ^bb0(%b: index, %O: memref<1xf32, strided<[1], offset: ?>>):
+    tile.roles {
+      tile.role "compute" warps 8 {
+        // CHECK: tile.take_group_turn{{$}}
+        tile.take_group_turn
+        // CHECK-NEXT: tile.pass_group_turn{{$}}
+        tile.pass_group_turn
+      }
+    }
+  }
+  return
+}

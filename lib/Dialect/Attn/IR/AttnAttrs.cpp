@@ -118,15 +118,15 @@ static ParseResult parseChoice(AsmParser &parser, StringRef choice,
 static ParseResult parseParts(AsmParser &parser, int64_t &warps,
                               int64_t &stages, Maximum &maximum, KeyOrder &keys,
                               QueryTiles &queries, Blocks &blocks,
-                              Products &products, Captures &captures,
-                              int64_t &split, int64_t &splitSize,
+                              Products &products, WarpGroups &groups,
+                              Captures &captures, int64_t &split, int64_t &splitSize,
                               int64_t &widen, int64_t &parts, int64_t &cluster,
                               GradientsAttr &gradients) {
   split = cluster = 1;
   return parseOptional(
       parser,
       {"warps", "stages", "maximum", "keys", "queries", "blocks", "products",
-       "captures", "split", "widen", "parts", "cluster", "gradients"},
+       "groups", "captures", "split", "widen", "parts", "cluster", "gradients"},
       [&](StringRef name) {
         if (name == "warps")
           return parseField(parser, warps);
@@ -144,6 +144,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
         if (name == "products")
           return parseChoice(parser, name, {"overlapped", "alternating"},
                              products);
+        if (name == "groups")
+          return parseChoice(parser, name, {"free", "in_turn"}, groups);
         if (name == "captures")
           return parseChoice(parser, name, {"gathered", "tiled"}, captures);
         if (name == "split" && succeeded(parser.parseOptionalKeyword("fixed")))
@@ -164,7 +166,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
 
 static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
                        Maximum maximum, KeyOrder keys, QueryTiles queries,
-                       Blocks blocks, Products products, Captures captures,
+                       Blocks blocks, Products products, WarpGroups groups,
+                       Captures captures,
                        int64_t split, int64_t splitSize, int64_t widen,
                        int64_t parts, int64_t cluster,
                        GradientsAttr gradients) {
@@ -180,6 +183,8 @@ static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
     printer << ", blocks = " << stringifyEnum(blocks);
   if (products != Products::Overlapped)
     printer << ", products = " << stringifyEnum(products);
+  if (groups != WarpGroups::Free)
+    printer << ", groups = " << stringifyEnum(groups);
   if (captures != Captures::Gathered)
     printer << ", captures = " << stringifyEnum(captures);
   if (split != 1)
@@ -239,7 +244,9 @@ ScheduleAttr ScheduleAttr::with(const Changes &changes) const {
              getStages(), changes.maximum.value_or(getMaximum()),
              changes.keys.value_or(getKeys()),
              changes.queries.value_or(getQueries()),
-             changes.blocks.value_or(getBlocks()), getProducts(),
+             changes.blocks.value_or(getBlocks()),
+             changes.products.value_or(getProducts()),
+             changes.groups.value_or(getGroups()),
              changes.captures.value_or(getCaptures()),
              changes.split.value_or(getSplit()),
              changes.splitSize.value_or(getSplitSize()),
@@ -252,7 +259,7 @@ LogicalResult ScheduleAttr::verify(
     function_ref<InFlightDiagnostic()> emitError, int64_t queryTile,
     int64_t keyTile, WorkOrder order, int64_t warps, int64_t stages,
     Maximum maximum, KeyOrder keys, QueryTiles queries, Blocks blocks,
-    Products /*products*/, Captures captures, int64_t split, int64_t splitSize,
+    Products /*products*/, WarpGroups groups, Captures captures, int64_t split, int64_t splitSize,
     int64_t widen, int64_t parts, int64_t cluster, GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
@@ -294,6 +301,9 @@ LogicalResult ScheduleAttr::verify(
   if (queries == QueryTiles::Sequences && blocks != Blocks::Dealt)
     return emitError() << "queries must be aligned where blocks are not dealt "
                           "tiles, but are of sequences";
+  if (groups == WarpGroups::InTurn && (gradients || warps < 8))
+    return emitError() << "groups must be free in a schedule of gradients and "
+                          "of less than 8 warps, but are in_turn";
   if (captures == Captures::Tiled && (gradients || warps == 0))
     return emitError()
            << "captures must be gathered in a schedule of gradients "

@@ -138,18 +138,36 @@ LogicalResult RoleOp::verify() {
   return success();
 }
 
-LogicalResult GroupOp::verify() {
-  auto role = (*this)->getParentOfType<RoleOp>();
+/// Verifies an op that each warp group of a role runs.
+static LogicalResult verifyOfGroups(Operation *op) {
+  auto role = op->getParentOfType<RoleOp>();
   if (!role)
-    return emitOpError("expected to stand in a role");
+    return op->emitOpError("expected to stand in a role");
   int64_t warps = role.getWarps();
   if (role.getSingle() || warps % kGroupWarps)
-    return emitOpError("expected a role that whole warp groups of 4 warps run, "
-                       "got ")
+    return op->emitOpError("expected a role that whole warp groups of 4 warps "
+                           "run, got ")
            << (role.getSingle() ? "one thread" : "part of a group")
            << " in role \"" << role.getName() << "\"";
   return success();
 }
+
+LogicalResult GroupOp::verify() { return verifyOfGroups(*this); }
+
+/// Verifies an op on the turn of a role's warp groups.
+static LogicalResult verifyGroupTurn(Operation *op) {
+  if (failed(verifyOfGroups(op)))
+    return failure();
+  auto role = op->getParentOfType<RoleOp>();
+  if (int64_t groups = role.getWarps() / kGroupWarps; groups < 2)
+    return op->emitOpError("expected a role of at least 2 warp groups, got ")
+           << groups << " in role \"" << role.getName() << "\"";
+  return success();
+}
+
+LogicalResult TakeGroupTurnOp::verify() { return verifyGroupTurn(*this); }
+
+LogicalResult PassGroupTurnOp::verify() { return verifyGroupTurn(*this); }
 
 LogicalResult ClusterRankOp::verify() {
   if (auto launch = (*this)->getParentOfType<LaunchOp>();

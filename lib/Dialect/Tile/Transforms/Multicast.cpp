@@ -7,11 +7,12 @@
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
+#include "Differences.h"
+
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Support/DebugLog.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 #define DEBUG_TYPE "tile-multicast"
 
@@ -25,92 +26,11 @@ using namespace fovea::tile;
 
 namespace {
 
-/// What differs between the blocks of a cluster: what follows from their
-/// numbers in it.
-class Differences {
-public:
-  explicit Differences(LaunchOp launch);
-
-  /// Returns true if the blocks run `op` equally often, with equal operands.
-  bool isSame(Operation *op) const;
-
-private:
-  void add(Value value);
-  void add(ValueRange values) {
-    for (Value value : values)
-      add(value);
-  }
-  void addUse(OpOperand &use);
-  void addAll(Operation *op);
-
-  llvm::SmallDenseSet<Value> values;
-  /// Ops with regions that the blocks run differently often.
-  llvm::SmallPtrSet<Operation *, 4> branches;
-  SmallVector<Value> toFollow;
-};
-
 struct Multicast : fovea::tile::impl::TileMulticastBase<Multicast> {
   void runOnOperation() override;
 };
 
 } // namespace
-
-Differences::Differences(LaunchOp launch) {
-  launch.walk([&](ClusterRankOp op) { add(op.getResult()); });
-  while (!toFollow.empty())
-    for (OpOperand &use : toFollow.pop_back_val().getUses())
-      addUse(use);
-}
-
-void Differences::add(Value value) {
-  if (values.insert(value).second)
-    toFollow.push_back(value);
-}
-
-/// Adds all that an op with regions gives.
-void Differences::addAll(Operation *op) {
-  branches.insert(op);
-  add(op->getResults());
-  for (Region &region : op->getRegions())
-    for (Block &block : region)
-      add(block.getArguments());
-}
-
-void Differences::addUse(OpOperand &use) {
-  Operation *op = use.getOwner();
-  unsigned number = use.getOperandNumber();
-  if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    unsigned controls = loop.getNumControlOperands();
-    if (number < controls)
-      return addAll(loop);
-    add(loop.getRegionIterArg(number - controls));
-    return add(loop.getResult(number - controls));
-  }
-  if (isa<scf::YieldOp>(op)) {
-    Operation *parent = op->getParentOp();
-    if (!isa<scf::ForOp, scf::IfOp>(parent))
-      return addAll(parent);
-    add(parent->getResult(number));
-    if (auto loop = dyn_cast<scf::ForOp>(parent))
-      add(loop.getRegionIterArg(number));
-    return;
-  }
-  if (op->getNumRegions())
-    return addAll(op);
-  add(op->getResults());
-}
-
-bool Differences::isSame(Operation *op) const {
-  auto differs = [&](Value operand) { return values.contains(operand); };
-  if (llvm::any_of(op->getOperands(), differs))
-    return false;
-  while (!isa<LaunchOp>(op)) {
-    op = op->getParentOp();
-    if (branches.contains(op))
-      return false;
-  }
-  return true;
-}
 
 /// Returns the reason for which blocks do not fill a ring together, or nullopt.
 static std::optional<StringRef> getObstacle(RingOp ring, int64_t blocks,
@@ -146,7 +66,10 @@ void Multicast::runOnOperation() {
     int64_t blocks = launch.getBlocksOfCluster();
     if (blocks == 1)
       return;
-    Differences differences(launch);
+    // What follows from the blocks' numbers in the cluster differs.
+    SmallVector<Value> ranks;
+    launch.walk([&](ClusterRankOp op) { ranks.push_back(op.getResult()); });
+    Differences differences(ranks);
     for (auto ring : launch.getBody().getOps<RingOp>()) {
       std::optional<StringRef> obstacle =
           getObstacle(ring, blocks, differences);

@@ -147,6 +147,7 @@ static OrderedLaunch addTurns(LaunchOp launch, StoreOp store) {
                                 outputs, launch.getWarpsAttr(),
                                 launch.getStagesAttr(), launch.getKernelAttr());
   ordered.op.setAlternating(launch.getAlternating());
+  ordered.op.setInTurn(launch.getInTurn());
   Region &body = ordered.op.getBody();
   body.takeBody(launch.getBody());
   ordered.turns = body.addArgument(

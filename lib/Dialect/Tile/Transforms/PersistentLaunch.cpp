@@ -29,6 +29,7 @@ PersistentLaunch::PersistentLaunch(OpBuilder &builder, LaunchOp launch,
                             outputs, launch.getWarpsAttr(),
                             launch.getStagesAttr(), launch.getKernelAttr());
   result.setAlternating(launch.getAlternating());
+  result.setInTurn(launch.getInTurn());
   result.setCluster(launch.getCluster());
   Region &body = result.getBody();
   body.takeBody(launch.getBody());

@@ -98,6 +98,15 @@ def Attn_ProductsEnum : I32EnumAttr<"Products",
   let genSpecializedAttr = 0;
 }
 
+def Attn_WarpGroupsEnum : I32EnumAttr<"WarpGroups",
+    "When warp groups issue the products of a step", [
+      I32EnumAttrCase<"Free", 0, "free">,
+      I32EnumAttrCase<"InTurn", 1, "in_turn">
+    ]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+
 def Attn_CapturesEnum : I32EnumAttr<"Captures",
     "How regions get the elements of captured tensors", [
       I32EnumAttrCase<"Gathered", 0, "gathered">,
@@ -113,6 +122,10 @@ def DefaultValuedCaptures : EnumParameter<Attn_CapturesEnum> {
 
 def DefaultValuedProducts : EnumParameter<Attn_ProductsEnum> {
   let defaultValue = "::fovea::attn::Products::Overlapped";
+}
+
+def DefaultValuedWarpGroups : EnumParameter<Attn_WarpGroupsEnum> {
+  let defaultValue = "::fovea::attn::WarpGroups::Free";
 }
 
 def DefaultValuedBlocks : EnumParameter<Attn_BlocksEnum> {
@@ -240,6 +253,13 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       products run beside its own softmax, or `alternating`, where it waits for
       them before: the groups only overlap each other, and each thread needs
       fewer registers, so that there can be more groups;
+    - `groups`, GPUs with WGMMA only, forward pass only: `free` (the default), or
+      `in_turn`, where the warp groups of a block issue the products of a step
+      one after another, always in the same order (`--tile-take-turns`), so that
+      one computes its softmax while another has the tensor cores: "ping-pong
+      scheduling" of FlashAttention-3 (Shah et al., 2024, 3.1). Where groups
+      have steps of their own, as under a mask whose edge crosses a tile, they
+      stay free;
     - `captures`, GPUs only, forward pass only: `gathered` (the default), where a
       thread reads the elements of captured tensors that its scores need one by
       one, or `tiled`, where tensors of numbers of 16 or 32 bits, booleans and
@@ -296,7 +316,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 2,
                    split = fixed(2048)>
     #attn.schedule<tile = 256x64, order = linear, warps = 16, stages = 4,
-                   maximum = stale, products = alternating>
+                   maximum = stale, products = alternating, groups = in_turn>
     #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 3,
                    widen = 4>
     #attn.schedule<tile = 192x64, order = linear, warps = 12, stages = 2,
@@ -318,6 +338,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedQueryTiles:$queries,
     DefaultValuedBlocks:$blocks,
     DefaultValuedProducts:$products,
+    DefaultValuedWarpGroups:$groups,
     DefaultValuedCaptures:$captures,
     DefaultValuedParameter<"int64_t", "1">:$split,
     DefaultValuedParameter<"int64_t", "0">:$splitSize,
@@ -337,6 +358,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       CArg<"::fovea::attn::Blocks", "::fovea::attn::Blocks::Tiles">:$blocks,
       CArg<"::fovea::attn::Products",
            "::fovea::attn::Products::Overlapped">:$products,
+      CArg<"::fovea::attn::WarpGroups",
+           "::fovea::attn::WarpGroups::Free">:$groups,
       CArg<"::fovea::attn::Captures",
            "::fovea::attn::Captures::Gathered">:$captures,
       CArg<"int64_t", "1">:$split, CArg<"int64_t", "0">:$splitSize,
@@ -345,16 +368,16 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       CArg<"::fovea::attn::GradientsAttr", "{}">:$gradients),
       [{
         return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum,
-                     keys, queries, blocks, products, captures, split,
-                     splitSize, widen, parts, cluster, gradients);
+                     keys, queries, blocks, products, groups, captures,
+                     split, splitSize, widen, parts, cluster, gradients);
       }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
     `,` `order` `=` $order ``
     custom<Parts>($warps, $stages, $maximum, $keys, $queries, $blocks,
-                  $products, $captures, $split, $splitSize, $widen, $parts,
-                  $cluster, $gradients) `>`
+                  $products, $groups, $captures, $split, $splitSize, $widen,
+                  $parts, $cluster, $gradients) `>`
   }];
   let extraClassDeclaration = [{
     struct Changes {
@@ -362,6 +385,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       std::optional<KeyOrder> keys = {};
       std::optional<QueryTiles> queries = {};
       std::optional<Blocks> blocks = {};
+      std::optional<Products> products = {};
+      std::optional<WarpGroups> groups = {};
       std::optional<Captures> captures = {};
       std::optional<int64_t> split = {};
       std::optional<int64_t> splitSize = {};

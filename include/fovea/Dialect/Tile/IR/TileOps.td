@@ -76,6 +76,9 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
     With `alternating`, a warp waits for its products before it does other work
     (`--tile-schedule`); only products of other warps run beside it.
 
+    With `in_turn`, the warp groups of a role issue the products of a step one
+    after another (`--tile-take-turns`).
+
     With `parts n`, products of f32 are to be those of operands in `n` parts in
     bf16 (`--tile-split-products`).
 
@@ -95,7 +98,7 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
                        OptionalAttr<StrAttr>:$kernel,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$cluster,
                        OptionalAttr<Tile_ItemOrderEnum>:$persistent,
-                       UnitAttr:$alternating,
+                       UnitAttr:$alternating, UnitAttr:$in_turn,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$parts);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
@@ -107,12 +110,13 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
       build($_builder, $_state, results, grid, inputs, outputs, warps, stages,
             kernel, /*cluster=*/::mlir::IntegerAttr(),
             /*persistent=*/ItemOrderAttr(),
-            /*alternating=*/::mlir::UnitAttr(), /*parts=*/::mlir::IntegerAttr());
+            /*alternating=*/::mlir::UnitAttr(), /*in_turn=*/::mlir::UnitAttr(),
+            /*parts=*/::mlir::IntegerAttr());
     }]>];
   let assemblyFormat = [{
     (`kernel` $kernel^)? `grid` `(` $grid `)` (`cluster` $cluster^)?
     (`persistent` $persistent^)?
-    `warps` $warps (`alternating` $alternating^)?
+    `warps` $warps (`alternating` $alternating^)? (`in_turn` $in_turn^)?
     (`stages` $stages^)? (`parts` $parts^)?
     (`ins` `(` $inputs^ `:` qualified(type($inputs)) `)`)?
     `outs` `(` $outputs `:` qualified(type($outputs)) `)`
@@ -687,6 +691,41 @@ def PassTurnOp : Tile_TurnOp<"pass_turn"> {
   let assemblyFormat = [{
     $turns `[` $indices `]` `to` $position (`lanes` $lanes^)? attr-dict
     `:` qualified(type($turns))
+  }];
+}
+
+class Tile_GroupTurnOp<string mnemonic> : Tile_Op<mnemonic, [
+    MemoryEffects<[MemRead<Tile_SharedMemory>, MemWrite<Tile_SharedMemory>]>]> {
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
+def TakeGroupTurnOp : Tile_GroupTurnOp<"take_group_turn"> {
+  let summary = "Each warp group waits until the one before has passed its turn";
+  let description = [{
+    A role of several warp groups, of 4 warps each, has one turn, which goes
+    round: group `g` of `n` has it when group `g - 1`, for the first group the
+    last one, has passed it by `tile.pass_group_turn`. Every group takes and
+    passes it equally often, but for the last group, which passes it once more:
+    in front, so that the first group has it. So what stands between the two ops
+    is done by one group after another (`bar.sync` and `bar.arrive` of named
+    barriers, PTX ISA 9.7.13.1; "ping-pong scheduling" of FlashAttention-3, Shah
+    et al., 2024, section 3.1). A role that has the ops runs its groups apart, as
+    with `tile.group`.
+
+    ```mlir
+    tile.take_group_turn
+    %s = tile.mma_async wgmma %q, %k transpose_b : ...
+    tile.pass_group_turn
+    ```
+  }];
+}
+
+def PassGroupTurnOp : Tile_GroupTurnOp<"pass_group_turn"> {
+  let summary = "Each warp group lets the next one have its turn";
+  let description = [{
+    The next group must have taken the turn that it was passed before. See
+    `tile.take_group_turn`.
   }];
 }
 

@@ -605,6 +605,32 @@ def TileCarryValues : Pass<"tile-carry-values"> {
   ];
 }
 
+def TileTakeTurns : Pass<"tile-take-turns"> {
+  let summary = "Lets warp groups issue the products of a step in turn";
+  let description = [{
+    Warp groups whose products meet on the tensor cores share them, and then
+    compute their softmax at the same time, while no product runs. In a launch
+    that is `in_turn`, the groups of a role issue the products of a step, those
+    of a block that are in flight together, one after another: each waits for
+    its turn in front of the first product (`tile.take_group_turn`), and passes
+    it behind the last one. The first group has it first.
+
+    Every group has to take its turn equally often. So products stay as they are
+    where the number of a group (`tile.group`), or the vote of a warp
+    (`tile.any`), decides whether they are issued, or how often, and where a
+    group needs rows of others, which then cannot run apart.
+
+    Runs behind the passes that move products, such as `--tile-overlap-items`.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numSteps", "num-steps", "Number of steps that are issued in turn">
+  ];
+}
+
 def TileMulticast : Pass<"tile-multicast"> {
   let summary = "Lets the blocks of a cluster share what they copy";
   let description = [{
