@@ -7,6 +7,12 @@
 
 #include "ChainComparisons.h"
 
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
@@ -28,13 +34,65 @@ static bool match(Value *value, bool isAnd, Value *&left, Value *&right) {
                                    m_LogicalOr(m_Value(left), m_Value(right)));
 }
 
+namespace {
+/// Rewrites conjunctions and disjunctions of a function.
+class Chains {
+public:
+  explicit Chains(Function &function)
+      : function(function), cache(function),
+        libraryImpl(function.getParent()->getTargetTriple()),
+        library(libraryImpl), dominators(function), loops(dominators),
+        evolution(function, library, cache, dominators, loops) {}
+
+  void rewriteAll();
+
+private:
+  bool mayBecomeConstant(Value *value);
+  bool isComparison(Value *value);
+  void rewrite(Instruction *root, bool isAnd);
+
+  Function &function;
+  AssumptionCache cache;
+  TargetLibraryInfoImpl libraryImpl;
+  TargetLibraryInfo library;
+  DominatorTree dominators;
+  LoopInfo loops;
+  ScalarEvolution evolution;
+};
+} // namespace
+
+/// Returns true if ptxas may know `value` when it has unrolled a loop: one of so
+/// many iterations that are known. Where it folds a comparison that is joined
+/// with a condition then, its result may be wrong (ptxas 13.0, `-O2` and above:
+/// of conditions that a loop joins both by `and` and by `or`, the first was
+/// lost).
+bool Chains::mayBecomeConstant(Value *value) {
+  SmallPtrSet<Value *, 16> seen;
+  SmallVector<Value *> pending = {value};
+  while (!pending.empty()) {
+    auto *instruction = dyn_cast<Instruction>(pending.pop_back_val());
+    if (!instruction || !seen.insert(instruction).second)
+      continue;
+    Loop *loop = loops.getLoopFor(instruction->getParent());
+    if (isa<PHINode>(instruction) && loop &&
+        loop->getHeader() == instruction->getParent() &&
+        evolution.getSmallConstantTripCount(loop))
+      return true;
+    // What is in memory, or an instruction's own, stays unknown.
+    if (!instruction->mayReadOrWriteMemory())
+      append_range(pending, instruction->operands());
+  }
+  return false;
+}
+
 /// Returns true if `value` is a comparison that PTX joins with a condition.
-static bool isComparison(Value *value) {
+bool Chains::isComparison(Value *value) {
   auto *compare = dyn_cast<ICmpInst>(value);
   if (!compare)
     return false;
   Type *type = compare->getOperand(0)->getType();
-  return type->isIntegerTy(32) || type->isIntegerTy(64);
+  return (type->isIntegerTy(32) || type->isIntegerTy(64)) &&
+         !mayBecomeConstant(compare);
 }
 
 static StringRef getName(ICmpInst::Predicate predicate) {
@@ -93,7 +151,7 @@ static Value *createJoined(IRBuilder<> &builder, ICmpInst *compare,
 
 /// Rewrites `root`, a conjunction or a disjunction that is part of no larger
 /// one.
-static void rewrite(Instruction *root, bool isAnd) {
+void Chains::rewrite(Instruction *root, bool isAnd) {
   // Comparisons come last, those that others do not use at the end.
   std::array<SmallVector<Value *>, 3> ranks;
   SmallVector<Value *> pending = {root};
@@ -111,7 +169,7 @@ static void rewrite(Instruction *root, bool isAnd) {
   SmallVector<Value *> conditions;
   for (ArrayRef<Value *> rank : ranks)
     append_range(conditions, rank);
-  if (none_of(drop_begin(conditions), isComparison))
+  if (ranks[1].size() + ranks[2].size() < (ranks[0].empty() ? 2 : 1))
     return;
   // A condition that others share may be needed for long: ptxas then takes
   // fewer registers where it joins a pair by itself.
@@ -119,8 +177,8 @@ static void rewrite(Instruction *root, bool isAnd) {
     return;
   IRBuilder<> builder(root);
   Value *joined = conditions.front();
-  for (Value *condition : drop_begin(conditions))
-    if (isComparison(condition))
+  for (auto [place, condition] : drop_begin(enumerate(conditions)))
+    if (place >= ranks[0].size())
       joined = createJoined(builder, cast<ICmpInst>(condition), joined, isAnd);
     else
       joined = isAnd ? builder.CreateAnd(joined, condition)
@@ -129,20 +187,25 @@ static void rewrite(Instruction *root, bool isAnd) {
   RecursivelyDeleteTriviallyDeadInstructions(root);
 }
 
+void Chains::rewriteAll() {
+  for (bool isAnd : {true, false}) {
+    SmallVector<Instruction *> roots;
+    for (Instruction &instruction : instructions(function)) {
+      Value *left, *right;
+      if (!match(&instruction, isAnd, left, right))
+        continue;
+      bool isPart = instruction.hasOneUse() &&
+                    match(instruction.user_back(), isAnd, left, right);
+      if (!isPart)
+        roots.push_back(&instruction);
+    }
+    for (Instruction *root : roots)
+      rewrite(root, isAnd);
+  }
+}
+
 void fovea::chainComparisons(Module &module) {
   for (Function &function : module)
-    for (bool isAnd : {true, false}) {
-      SmallVector<Instruction *> roots;
-      for (Instruction &instruction : instructions(function)) {
-        Value *left, *right;
-        if (!match(&instruction, isAnd, left, right))
-          continue;
-        bool isPart = instruction.hasOneUse() &&
-                      match(instruction.user_back(), isAnd, left, right);
-        if (!isPart)
-          roots.push_back(&instruction);
-      }
-      for (Instruction *root : roots)
-        rewrite(root, isAnd);
-    }
+    if (!function.isDeclaration())
+      Chains(function).rewriteAll();
 }

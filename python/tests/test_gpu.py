@@ -502,6 +502,33 @@ def test_differences_of_quotients(divisor):
     assert torch.equal(function(x), expected)
 
 
+@pytest.mark.parametrize("seen", [0, 1, 2])
+def test_tables_of_few_rows(seen):
+    """ptxas loses the first row of a loop that finds whether a mask keeps all keys of
+    the rows of a group, or any, where it joins their comparisons with conditions."""
+    shape = "tensor<1x3x2x8xf32>"
+    keys = "tensor<1x1x2x8xf32>"
+    function = fovea.compile(f"""
+        func.func @f(%q: {shape}, %k: {keys}, %hides: tensor<3xi1>) -> {shape} {{
+          %o = attn.attention %q, %k, %k scale(1.0) mask {{
+          ^bb0(%b: index, %h: index, %i: index, %j: index):
+            %four = arith.constant 4 : index
+            %hidden = tensor.extract %hides[%h] : tensor<3xi1>
+            %x = arith.select %hidden, %four, %i : index
+            %y = arith.addi %x, %i : index
+            %keep = arith.cmpi sle, %y, %i : index
+            attn.yield %keep : i1
+          }} : {shape}, {keys}, {keys} -> {shape}
+          return %o : {shape}
+        }}""", target=TARGET)
+    q, k = torch.randn(1, 3, 2, 8).cuda(), torch.randn(1, 1, 2, 8).cuda()
+    hides = torch.arange(3, device="cuda") != seen
+    expected = torch.zeros(1, 3, 2, 8, dtype=torch.float64, device="cuda")
+    scores = q[0, seen, 0].double() @ k[0, 0].double().T
+    expected[0, seen, 0] = scores.softmax(-1) @ k[0, 0].double()
+    assert (function(q, k, hides).double() - expected).abs().max() < 1e-5
+
+
 CAP = """
 func.func @f(%q: tensor<1x2x?x64xTYPE>, %k: tensor<1x2x?x64xTYPE>, %v: tensor<1x2x?x64xTYPE>) -> tensor<1x2x?x64xTYPE> {
   %o = attn.attention %q, %k, %v scale(0.125) score {

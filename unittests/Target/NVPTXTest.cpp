@@ -216,6 +216,39 @@ TEST(NVPTX, JoinsComparisons) {
   EXPECT_FALSE(llvm::StringRef(take(compile(text, options))).contains(".and."));
 }
 
+// ptxas unrolls a loop whose iterations are known, folds comparisons of its
+// counter, and may lose one that is joined with a condition.
+TEST(NVPTX, KeepsComparisonsThatMayBecomeConstants) {
+  auto compileLoop = [](llvm::StringRef end) {
+    return take(compile((R"(
+      define ptx_kernel void @kernel(ptr addrspace(1) %p, i32 %n) {
+      entry:
+        br label %loop
+      loop:
+        %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+        %any = phi i1 [ false, %entry ], [ %or, %loop ]
+        %place = getelementptr i32, ptr addrspace(1) %p, i32 %i
+        %x = load i32, ptr addrspace(1) %place
+        %b = trunc i32 %x to i1
+        %odd = and i32 %i, 1
+        %even = icmp eq i32 %odd, 0
+        %both = and i1 %even, %b
+        %or = or i1 %any, %both
+        %next = add i32 %i, 1
+        %more = icmp slt i32 %next, )" +
+                         end + R"(
+        br i1 %more, label %loop, label %end
+      end:
+        %z = zext i1 %or to i32
+        store i32 %z, ptr addrspace(1) %p
+        ret void
+      })")
+                            .str()));
+  };
+  EXPECT_FALSE(llvm::StringRef(compileLoop("6")).contains(".and.s32"));
+  EXPECT_TRUE(llvm::StringRef(compileLoop("%n")).contains("setp.eq.and.s32"));
+}
+
 TEST(NVPTX, NamesWhatIsDefinedNowhere) {
   EXPECT_EQ(getMessage(compile(R"(
     declare float @__nv_expf(float)
