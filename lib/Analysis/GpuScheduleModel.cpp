@@ -613,11 +613,12 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
 
 /// Returns the schedule with warp groups that issue their products in turn, if
 /// all have the same steps, and none gives its rows to others, as where results
-/// of one tile go through shared memory, and it may be better; else null. (H100: four groups at
-/// d = 64 653 TFLOP/s to 672; two at d = 128, 128x128, full 762 to 818, documents
-/// 618 to 625; but ALiBi, whose keys are descending, 758 to 750, and d = 256,
-/// whose softmax is short, sustained 764 to 759.) Three groups have to wait for
-/// their products, as four do, and are better where softmax takes longer.
+/// of one tile go through shared memory, and it may be better; else null.
+/// (H100: four groups at d = 64 653 TFLOP/s to 672; two at d = 128, 128x128,
+/// full 762 to 818, documents 618 to 625; but ALiBi, whose keys are descending,
+/// 758 to 750, and d = 256, whose softmax is short, sustained 764 to 759.)
+/// Three groups have to wait for their products, as four do, and are better
+/// where softmax takes longer.
 static ScheduleAttr getInTurn(ScheduleAttr schedule,
                               const AttentionShape &shape,
                               const GpuFootprint &footprint) {

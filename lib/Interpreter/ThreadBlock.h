@@ -263,8 +263,8 @@ public:
                  llvm::ArrayRef<int64_t> indices, std::shared_ptr<Ring> ring,
                  int64_t use, RowRange rows, std::optional<Runs> runs);
 
-  /// Returns the warp group of the same role that comes behind this one, for the
-  /// last one the first.
+  /// Returns the warp group of the same role that comes behind this one, for
+  /// the last one the first.
   Role &getNextGroup(const Role &role);
 
   /// Records an event that a blocked role may wait for, of the block or of its

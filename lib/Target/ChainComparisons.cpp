@@ -61,11 +61,11 @@ private:
 };
 } // namespace
 
-/// Returns true if ptxas may know `value` when it has unrolled a loop: one of so
-/// many iterations that are known. Where it folds a comparison that is joined
-/// with a condition then, its result may be wrong (ptxas 13.0, `-O2` and above:
-/// of conditions that a loop joins both by `and` and by `or`, the first was
-/// lost).
+/// Returns true if ptxas may know `value` when it has unrolled a loop: one of
+/// so many iterations that are known. Where it folds a comparison that is
+/// joined with a condition then, its result may be wrong (ptxas 13.0, `-O2` and
+/// above: of conditions that a loop joins both by `and` and by `or`, the first
+/// was lost).
 bool Chains::mayBecomeConstant(Value *value) {
   SmallPtrSet<Value *, 16> seen;
   SmallVector<Value *> pending = {value};

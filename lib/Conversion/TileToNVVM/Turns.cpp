@@ -1,4 +1,5 @@
-//===- Turns.cpp - Turns of blocks, and of warp groups ---------------------===//
+//===- Turns.cpp - Turns of blocks, and of warp groups
+//---------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -66,6 +67,32 @@ static void emitWait(OpBuilder &builder, TakeTurnOp op) {
   });
 }
 
+/// The threads that meet where a turn goes from one warp group to the next.
+static constexpr int32_t kTurnThreads = 2 * kGroupWarps * kWarpSize;
+/// The named barriers of a block (PTX ISA 9.7.13.1).
+static constexpr int64_t kNamedBarriers = 16;
+
+/// Returns the number of warp groups of a role.
+static int64_t countGroups(RoleOp role) {
+  return role.getWarps() / kGroupWarps;
+}
+
+/// Returns the named barrier of a role's first warp group. Groups have the last
+/// of the block's, each its own, roles the first.
+static int64_t getFirstBarrier(RoleOp role) {
+  int64_t first = kNamedBarriers;
+  for (auto other : role->getBlock()->getOps<RoleOp>()) {
+    bool hasTurns =
+        other->walk([](TakeGroupTurnOp) { return WalkResult::interrupt(); })
+            .wasInterrupted();
+    if (hasTurns || other == role)
+      first -= countGroups(other);
+    if (other == role)
+      break;
+  }
+  return first;
+}
+
 namespace {
 
 struct TakeTurnLowering final : OpConversionPattern<TakeTurnOp> {
@@ -107,31 +134,6 @@ struct PassTurnLowering final : OpConversionPattern<PassTurnOp> {
   }
 };
 
-/// The threads that meet where a turn goes from one warp group to the next.
-constexpr int32_t kTurnThreads = 2 * kGroupWarps * kWarpSize;
-/// The named barriers of a block (PTX ISA 9.7.13.1).
-constexpr int64_t kNamedBarriers = 16;
-
-/// Returns the number of warp groups of a role.
-int64_t countGroups(RoleOp role) { return role.getWarps() / kGroupWarps; }
-
-/// Returns the named barrier of a role's first warp group. Groups have the last
-/// of the block's, each its own, roles the first.
-int64_t getFirstBarrier(RoleOp role) {
-  int64_t first = kNamedBarriers;
-  for (auto other : role->getBlock()->getOps<RoleOp>()) {
-    bool hasTurns =
-        other
-            ->walk([](TakeGroupTurnOp) { return WalkResult::interrupt(); })
-            .wasInterrupted();
-    if (hasTurns || other == role)
-      first -= countGroups(other);
-    if (other == role)
-      break;
-  }
-  return first;
-}
-
 struct TakeGroupTurnLowering final : OpConversionPattern<TakeGroupTurnOp> {
   TakeGroupTurnLowering(const TypeConverter &converter, MLIRContext *context,
                         const WarpNumbers &warps)
@@ -142,9 +144,9 @@ struct TakeGroupTurnLowering final : OpConversionPattern<TakeGroupTurnOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     auto role = op->getParentOfType<RoleOp>();
-    Value own = arith::AddIOp::create(
-        rewriter, loc, warps.getGroup(rewriter, op),
-        getI32(rewriter, loc, getFirstBarrier(role)));
+    Value own =
+        arith::AddIOp::create(rewriter, loc, warps.getGroup(rewriter, op),
+                              getI32(rewriter, loc, getFirstBarrier(role)));
     NVVM::BarrierOp::create(rewriter, loc, TypeRange{}, own,
                             getI32(rewriter, loc, kTurnThreads),
                             NVVM::BarrierReductionAttr{}, Value{});
@@ -167,14 +169,14 @@ struct PassGroupTurnLowering final : OpConversionPattern<PassGroupTurnOp> {
     Location loc = op.getLoc();
     auto role = op->getParentOfType<RoleOp>();
     Value group = warps.getGroup(rewriter, op);
-    Value isLast = arith::CmpIOp::create(
-        rewriter, loc, arith::CmpIPredicate::eq, group,
-        getI32(rewriter, loc, countGroups(role) - 1));
+    Value isLast =
+        arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, group,
+                              getI32(rewriter, loc, countGroups(role) - 1));
     int64_t first = getFirstBarrier(role);
     Value behind = arith::AddIOp::create(rewriter, loc, group,
                                          getI32(rewriter, loc, first + 1));
-    Value next = arith::SelectOp::create(
-        rewriter, loc, isLast, getI32(rewriter, loc, first), behind);
+    Value next = arith::SelectOp::create(rewriter, loc, isLast,
+                                         getI32(rewriter, loc, first), behind);
     emitPtx(rewriter, loc, "bar.arrive $0, $1;",
             {next, getI32(rewriter, loc, kTurnThreads)});
     rewriter.eraseOp(op);

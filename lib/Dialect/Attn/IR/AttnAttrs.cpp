@@ -115,13 +115,12 @@ static ParseResult parseChoice(AsmParser &parser, StringRef choice,
 }
 
 /// Parses the parts of a schedule that not every one has.
-static ParseResult parseParts(AsmParser &parser, int64_t &warps,
-                              int64_t &stages, Maximum &maximum, KeyOrder &keys,
-                              QueryTiles &queries, Blocks &blocks,
-                              Products &products, WarpGroups &groups,
-                              Captures &captures, int64_t &split, int64_t &splitSize,
-                              int64_t &widen, int64_t &parts, int64_t &cluster,
-                              GradientsAttr &gradients) {
+static ParseResult
+parseParts(AsmParser &parser, int64_t &warps, int64_t &stages, Maximum &maximum,
+           KeyOrder &keys, QueryTiles &queries, Blocks &blocks,
+           Products &products, WarpGroups &groups, Captures &captures,
+           int64_t &split, int64_t &splitSize, int64_t &widen, int64_t &parts,
+           int64_t &cluster, GradientsAttr &gradients) {
   split = cluster = 1;
   return parseOptional(
       parser,
@@ -167,9 +166,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
 static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
                        Maximum maximum, KeyOrder keys, QueryTiles queries,
                        Blocks blocks, Products products, WarpGroups groups,
-                       Captures captures,
-                       int64_t split, int64_t splitSize, int64_t widen,
-                       int64_t parts, int64_t cluster,
+                       Captures captures, int64_t split, int64_t splitSize,
+                       int64_t widen, int64_t parts, int64_t cluster,
                        GradientsAttr gradients) {
   if (warps || stages)
     printer << ", warps = " << warps << ", stages = " << stages;
@@ -259,8 +257,9 @@ LogicalResult ScheduleAttr::verify(
     function_ref<InFlightDiagnostic()> emitError, int64_t queryTile,
     int64_t keyTile, WorkOrder order, int64_t warps, int64_t stages,
     Maximum maximum, KeyOrder keys, QueryTiles queries, Blocks blocks,
-    Products /*products*/, WarpGroups groups, Captures captures, int64_t split, int64_t splitSize,
-    int64_t widen, int64_t parts, int64_t cluster, GradientsAttr gradients) {
+    Products /*products*/, WarpGroups groups, Captures captures, int64_t split,
+    int64_t splitSize, int64_t widen, int64_t parts, int64_t cluster,
+    GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;

@@ -164,9 +164,9 @@ private:
         keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
         chosen.getWarps(), chosen.getStages(), chosen.getMaximum(),
         chosen.getKeys(), chosen.getQueries(), chosen.getBlocks(),
-        chosen.getProducts(), chosen.getGroups(), chosen.getCaptures(), chosen.getSplit(),
-        chosen.getSplitSize(), chosen.getWiden(), chosen.getParts(),
-        chosen.getCluster(), chosen.getGradients());
+        chosen.getProducts(), chosen.getGroups(), chosen.getCaptures(),
+        chosen.getSplit(), chosen.getSplitSize(), chosen.getWiden(),
+        chosen.getParts(), chosen.getCluster(), chosen.getGradients());
   }
 };
 } // namespace

@@ -13,7 +13,6 @@
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Support/DebugLog.h"
 
-
 #define DEBUG_TYPE "tile-multicast"
 
 namespace fovea::tile {
