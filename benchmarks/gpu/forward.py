@@ -54,6 +54,7 @@ DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 PARTS = {"exact": "maximum", "stale": "maximum", "tiles": "blocks",
          "persistent": "blocks", "shared": "blocks", "dealt": "blocks",
          "overlapped": "products", "alternating": "products",
+         "free": "groups", "in_turn": "groups",
          "ascending": "keys", "descending": "keys"}
 
 CAUSAL = """

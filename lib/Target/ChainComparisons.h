@@ -18,6 +18,7 @@ namespace fovea {
 /// instruction for it, `setp.lt.and`. LLVM has no pattern for it, and makes
 /// `select(p && q, x, y)` two selects; ptxas finds it in neither form. A mask
 /// of four comparisons takes five instructions an element instead of eight.
+/// Comparisons that ptxas may fold stay apart: it loses some (ptxas 13.0).
 void chainComparisons(llvm::Module &module);
 
 } // namespace fovea
