@@ -1,5 +1,4 @@
-//===- Turns.cpp - Turns of blocks, and of warp groups
-//---------------------===//
+//===- Turns.cpp - Turns of blocks, and of warp groups --------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
