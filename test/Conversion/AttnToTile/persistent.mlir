@@ -77,3 +77,29 @@ func.func @cluster(%q: tensor<1x2x570x128xf16>) -> tensor<1x2x570x128xf16> {
     : tensor<1x2x570x128xf16>, tensor<1x2x570x128xf16>, tensor<1x2x570x128xf16> -> tensor<1x2x570x128xf16>
   return %o : tensor<1x2x570x128xf16>
 }
+
+// Rows behind the last one end the loop early; where blocks share programs, which take
+// the same time, they do not.
+// CHECK-LABEL: func @no_rows
+// CHECK:       tile.launch kernel "attention" grid({{.*}}) persistent linear warps 8 alternating in_turn stages 2{{ }}
+// CHECK:         tile.of_rows
+// CHECK:       tile.launch kernel "attention" grid({{.*}}) persistent shared warps 8 stages 2{{ }}
+// CHECK-NOT:     tile.of_rows
+// CHECK:       return
+func.func @no_rows(%q: tensor<1x2x300x64xf16>) -> (tensor<1x2x300x64xf16>, tensor<1x2x300x64xf16>) {
+  %o = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %x = math.tanh %s : f32
+      attn.yield %x : f32
+    } {schedule = #attn.schedule<tile = 128x32, order = linear, warps = 8, stages = 2, blocks = persistent, products = alternating, groups = in_turn>}
+    : tensor<1x2x300x64xf16>, tensor<1x2x300x64xf16>, tensor<1x2x300x64xf16> -> tensor<1x2x300x64xf16>
+  %p = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %x = math.tanh %s : f32
+      attn.yield %x : f32
+    } {schedule = #attn.schedule<tile = 128x32, order = linear, warps = 8, stages = 2, blocks = shared>}
+    : tensor<1x2x300x64xf16>, tensor<1x2x300x64xf16>, tensor<1x2x300x64xf16> -> tensor<1x2x300x64xf16>
+  return %o, %p : tensor<1x2x300x64xf16>, tensor<1x2x300x64xf16>
+}

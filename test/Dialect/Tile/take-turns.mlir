@@ -182,3 +182,41 @@ func.func @one_group(%n: index) {
   }
   return
 }
+
+// -----
+
+!t = !tile.shared<64x64xbf16, swizzle = 128>
+!ring = !tile.ring<2 x !t>
+!p = !tile.fragment<128x64xbf16>
+!s = !tile.fragment<128x64xf32>
+
+// Groups that need rows of others do not run apart.
+// CHECK-LABEL: func.func @exchanging(
+// CHECK-NOT:     group_turn
+// CHECK:       return
+func.func @exchanging(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %none = arith.constant 0.0 : bf16
+  %memory = memref.alloc() : memref<1xf32>
+  tile.launch grid(%n) warps 8 in_turn outs(%memory : memref<1xf32>) {
+  ^bb0(%b: index, %O: memref<1xf32, strided<[1], offset: ?>>):
+    %ks = tile.ring : !ring
+    tile.roles {
+      tile.role "compute" warps 8 {
+        %p = tile.fill %none : !p
+        %begin = tile.fill %zero : !s
+        scf.for %j = %c0 to %n step %c1 {
+          %a = tile.wait %ks[%j] : !ring
+          %x = tile.mma_async %p, %a : !p, !t -> !tile.token<!s>
+          %y = tile.mma_async %p, %a into %begin : !p, !t, !s -> !tile.token<!s>
+          %z = tile.wait_mma %x pending 1 : !tile.token<!s>
+          %w = tile.wait_mma %y : !tile.token<!s>
+        }
+        %all = tile.to_shared %p : !p -> !tile.shared<128x64xbf16>
+      }
+    }
+  }
+  return
+}
