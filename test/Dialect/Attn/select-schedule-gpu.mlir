@@ -352,7 +352,7 @@ func.func @distances(%r: tensor<16x32x1024x128xf16>) -> (tensor<16x32x1024x128xf
 
 // The accumulator takes half of the registers.
 // SM90-LABEL: func @d256
-// SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, blocks = shared, cluster = 2>
+// SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, keys = descending, blocks = shared, cluster = 2>
 // SM80-LABEL: func @d256
 // SM80: warps = {{4|8}}, stages = 2
 func.func @d256(%q: tensor<2x16x?x256xf16>) -> tensor<2x16x?x256xf16> {
