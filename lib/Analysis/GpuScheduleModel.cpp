@@ -138,6 +138,12 @@ static int64_t getResidentBlocks(const GpuFootprint &footprint,
 /// over keys begin, as well as where they end: half, but for what samples miss.
 static constexpr double kOneEdge = 0.49;
 
+/// Returns true if warp groups may end a loop over keys by their own queries
+/// (`tile-skip-rows`): if a tile of keys does not reach across all but one.
+static bool mayEndApart(ScheduleAttr schedule) {
+  return schedule.getKeyTile() <= schedule.getQueryTile() - tile::kGroupRows;
+}
+
 /// Returns the queries that end a loop over keys together: those of a warp
 /// group in a persistent block, whose groups each have as much to do in the end
 /// (`tile-skip-rows`, `tile-swap-groups`), else those of a tile. A mask that
@@ -146,14 +152,13 @@ static constexpr double kOneEdge = 0.49;
 static int64_t countQueriesOfLoop(const AttentionShape &shape,
                                   ScheduleAttr schedule,
                                   const GpuFootprint &footprint) {
-  constexpr int64_t kGroupQueries = 64;
   int64_t queries = schedule.getQueryTile();
   bool areApart =
       shape.visible >= kOneEdge && !shape.isTested &&
       schedule.getBlocks() != Blocks::Tiles && footprint.usesWgmma &&
-      queries * kGroupWarps == schedule.getWarps() * kGroupQueries &&
-      schedule.getKeyTile() <= queries - kGroupQueries;
-  return areApart ? kGroupQueries : queries;
+      queries * kGroupWarps == schedule.getWarps() * tile::kGroupRows &&
+      mayEndApart(schedule);
+  return areApart ? tile::kGroupRows : queries;
 }
 
 /// Returns the tiles of keys that a mask keeps of a tile of queries. Where each
@@ -622,10 +627,9 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
 static ScheduleAttr getInTurn(ScheduleAttr schedule,
                               const AttentionShape &shape,
                               const GpuFootprint &footprint) {
-  constexpr int64_t kGroupQueries = 64, kWidest = 256;
+  constexpr int64_t kWidest = 256;
   bool areAlike =
-      schedule.getOrder() == WorkOrder::Linear ||
-      schedule.getKeyTile() > schedule.getQueryTile() - kGroupQueries;
+      schedule.getOrder() == WorkOrder::Linear || !mayEndApart(schedule);
   int64_t groups = schedule.getWarps() / kGroupWarps;
   if (!footprint.usesWgmma || !areAlike || groups < 2 ||
       schedule.getMaximum() != Maximum::Stale ||

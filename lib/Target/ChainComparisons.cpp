@@ -34,65 +34,47 @@ static bool match(Value *value, bool isAnd, Value *&left, Value *&right) {
                                    m_LogicalOr(m_Value(left), m_Value(right)));
 }
 
-namespace {
-/// Rewrites conjunctions and disjunctions of a function.
-class Chains {
-public:
-  explicit Chains(Function &function)
-      : function(function), cache(function),
-        libraryImpl(function.getParent()->getTargetTriple()),
-        library(libraryImpl), dominators(function), loops(dominators),
-        evolution(function, library, cache, dominators, loops) {}
+using ValueSet = SmallPtrSet<Value *, 16>;
 
-  void rewriteAll();
-
-private:
-  bool mayBecomeConstant(Value *value);
-  bool isComparison(Value *value);
-  void rewrite(Instruction *root, bool isAnd);
-
-  Function &function;
-  AssumptionCache cache;
-  TargetLibraryInfoImpl libraryImpl;
-  TargetLibraryInfo library;
-  DominatorTree dominators;
-  LoopInfo loops;
-  ScalarEvolution evolution;
-};
-} // namespace
-
-/// Returns true if ptxas may know `value` when it has unrolled a loop: one of
-/// so many iterations that are known. Where it folds a comparison that is
-/// joined with a condition then, its result may be wrong (ptxas 13.0, `-O2` and
-/// above: of conditions that a loop joins both by `and` and by `or`, the first
-/// was lost).
-bool Chains::mayBecomeConstant(Value *value) {
-  SmallPtrSet<Value *, 16> seen;
-  SmallVector<Value *> pending = {value};
-  while (!pending.empty()) {
-    auto *instruction = dyn_cast<Instruction>(pending.pop_back_val());
-    if (!instruction || !seen.insert(instruction).second)
-      continue;
-    Loop *loop = loops.getLoopFor(instruction->getParent());
-    if (isa<PHINode>(instruction) && loop &&
-        loop->getHeader() == instruction->getParent() &&
-        evolution.getSmallConstantTripCount(loop))
-      return true;
-    // What is in memory, or an instruction's own, stays unknown.
-    if (!instruction->mayReadOrWriteMemory())
-      append_range(pending, instruction->operands());
-  }
-  return false;
+/// Returns what follows from the counters of loops of so many iterations that
+/// are known, which ptxas knows when it has unrolled such a loop. Where it
+/// folds a comparison that is joined with a condition then, its result may be
+/// wrong (ptxas 13.0, `-O2` and above: of conditions that a loop joins both by
+/// `and` and by `or`, the first was lost).
+static ValueSet findCounted(Function &function) {
+  AssumptionCache cache(function);
+  TargetLibraryInfoImpl libraryImpl(function.getParent()->getTargetTriple());
+  TargetLibraryInfo library(libraryImpl);
+  DominatorTree dominators(function);
+  LoopInfo loops(dominators);
+  ScalarEvolution evolution(function, library, cache, dominators, loops);
+  ValueSet counted;
+  SmallVector<Value *> pending;
+  auto add = [&](Instruction &instruction) {
+    if (counted.insert(&instruction).second)
+      pending.push_back(&instruction);
+  };
+  for (Loop *loop : loops.getLoopsInPreorder())
+    if (evolution.getSmallConstantTripCount(loop))
+      for (PHINode &phi : loop->getHeader()->phis())
+        add(phi);
+  while (!pending.empty())
+    for (User *user : pending.pop_back_val()->users()) {
+      // What is in memory, or an instruction's own, stays unknown.
+      auto *instruction = cast<Instruction>(user);
+      if (!instruction->mayReadOrWriteMemory())
+        add(*instruction);
+    }
+  return counted;
 }
 
 /// Returns true if `value` is a comparison that PTX joins with a condition.
-bool Chains::isComparison(Value *value) {
+static bool isComparison(Value *value) {
   auto *compare = dyn_cast<ICmpInst>(value);
   if (!compare)
     return false;
   Type *type = compare->getOperand(0)->getType();
-  return (type->isIntegerTy(32) || type->isIntegerTy(64)) &&
-         !mayBecomeConstant(compare);
+  return type->isIntegerTy(32) || type->isIntegerTy(64);
 }
 
 static StringRef getName(ICmpInst::Predicate predicate) {
@@ -151,7 +133,10 @@ static Value *createJoined(IRBuilder<> &builder, ICmpInst *compare,
 
 /// Rewrites `root`, a conjunction or a disjunction that is part of no larger
 /// one.
-void Chains::rewrite(Instruction *root, bool isAnd) {
+static void rewrite(Instruction *root, bool isAnd, const ValueSet &counted) {
+  auto mayJoin = [&](Value *value) {
+    return isComparison(value) && !counted.contains(value);
+  };
   // Comparisons come last, those that others do not use at the end.
   std::array<SmallVector<Value *>, 3> ranks;
   SmallVector<Value *> pending = {root};
@@ -161,15 +146,12 @@ void Chains::rewrite(Instruction *root, bool isAnd) {
         match(value, isAnd, left, right))
       pending.append({right, left});
     else
-      ranks[!isComparison(value) ? 0
-            : value->hasOneUse() ? 2
-                                 : 1]
-          .push_back(value);
+      ranks[!mayJoin(value) ? 0 : value->hasOneUse() ? 2 : 1].push_back(value);
   }
   SmallVector<Value *> conditions;
   for (ArrayRef<Value *> rank : ranks)
     append_range(conditions, rank);
-  if (ranks[1].size() + ranks[2].size() < (ranks[0].empty() ? 2 : 1))
+  if (none_of(drop_begin(conditions), mayJoin))
     return;
   // A condition that others share may be needed for long: ptxas then takes
   // fewer registers where it joins a pair by itself.
@@ -177,8 +159,8 @@ void Chains::rewrite(Instruction *root, bool isAnd) {
     return;
   IRBuilder<> builder(root);
   Value *joined = conditions.front();
-  for (auto [place, condition] : drop_begin(enumerate(conditions)))
-    if (place >= ranks[0].size())
+  for (Value *condition : drop_begin(conditions))
+    if (mayJoin(condition))
       joined = createJoined(builder, cast<ICmpInst>(condition), joined, isAnd);
     else
       joined = isAnd ? builder.CreateAnd(joined, condition)
@@ -187,25 +169,24 @@ void Chains::rewrite(Instruction *root, bool isAnd) {
   RecursivelyDeleteTriviallyDeadInstructions(root);
 }
 
-void Chains::rewriteAll() {
-  for (bool isAnd : {true, false}) {
-    SmallVector<Instruction *> roots;
-    for (Instruction &instruction : instructions(function)) {
-      Value *left, *right;
-      if (!match(&instruction, isAnd, left, right))
-        continue;
-      bool isPart = instruction.hasOneUse() &&
-                    match(instruction.user_back(), isAnd, left, right);
-      if (!isPart)
-        roots.push_back(&instruction);
-    }
-    for (Instruction *root : roots)
-      rewrite(root, isAnd);
-  }
-}
-
 void fovea::chainComparisons(Module &module) {
-  for (Function &function : module)
-    if (!function.isDeclaration())
-      Chains(function).rewriteAll();
+  for (Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    ValueSet counted = findCounted(function);
+    for (bool isAnd : {true, false}) {
+      SmallVector<Instruction *> roots;
+      for (Instruction &instruction : instructions(function)) {
+        Value *left, *right;
+        if (!match(&instruction, isAnd, left, right))
+          continue;
+        bool isPart = instruction.hasOneUse() &&
+                      match(instruction.user_back(), isAnd, left, right);
+        if (!isPart)
+          roots.push_back(&instruction);
+      }
+      for (Instruction *root : roots)
+        rewrite(root, isAnd, counted);
+    }
+  }
 }

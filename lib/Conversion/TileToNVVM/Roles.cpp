@@ -225,10 +225,8 @@ static LogicalResult lowerRoles(RolesOp op, Value warp) {
 }
 
 namespace {
-struct GroupLowering final : OpConversionPattern<GroupOp> {
-  GroupLowering(const TypeConverter &converter, MLIRContext *context,
-                const WarpNumbers &warps)
-      : OpConversionPattern(converter, context), warps(warps) {}
+struct GroupLowering final : WarpPattern<GroupOp> {
+  using WarpPattern::WarpPattern;
 
   LogicalResult
   matchAndRewrite(GroupOp op, OneToNOpAdaptor,
@@ -237,9 +235,6 @@ struct GroupLowering final : OpConversionPattern<GroupOp> {
         op, rewriter.getIndexType(), warps.getGroup(rewriter, op));
     return success();
   }
-
-private:
-  const WarpNumbers &warps;
 };
 
 /// What holds for all rows holds where all threads take one path.

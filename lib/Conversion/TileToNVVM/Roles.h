@@ -10,6 +10,7 @@
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 namespace fovea::tile {
 
@@ -30,6 +31,18 @@ public:
 
 private:
   llvm::DenseMap<mlir::Operation *, mlir::Value> warps;
+};
+
+/// A pattern that depends on the number of the warp that runs an op.
+template <typename OpTy>
+class WarpPattern : public mlir::OpConversionPattern<OpTy> {
+public:
+  WarpPattern(const mlir::TypeConverter &converter, mlir::MLIRContext *context,
+              const WarpNumbers &warps)
+      : mlir::OpConversionPattern<OpTy>(converter, context), warps(warps) {}
+
+protected:
+  const WarpNumbers &warps;
 };
 
 /// Returns true if one thread runs `op`: in a role that is `single`.

@@ -133,10 +133,8 @@ struct PassTurnLowering final : OpConversionPattern<PassTurnOp> {
   }
 };
 
-struct TakeGroupTurnLowering final : OpConversionPattern<TakeGroupTurnOp> {
-  TakeGroupTurnLowering(const TypeConverter &converter, MLIRContext *context,
-                        const WarpNumbers &warps)
-      : OpConversionPattern(converter, context), warps(warps) {}
+struct TakeGroupTurnLowering final : WarpPattern<TakeGroupTurnOp> {
+  using WarpPattern::WarpPattern;
 
   LogicalResult
   matchAndRewrite(TakeGroupTurnOp op, OneToNOpAdaptor,
@@ -152,15 +150,10 @@ struct TakeGroupTurnLowering final : OpConversionPattern<TakeGroupTurnOp> {
     rewriter.eraseOp(op);
     return success();
   }
-
-private:
-  const WarpNumbers &warps;
 };
 
-struct PassGroupTurnLowering final : OpConversionPattern<PassGroupTurnOp> {
-  PassGroupTurnLowering(const TypeConverter &converter, MLIRContext *context,
-                        const WarpNumbers &warps)
-      : OpConversionPattern(converter, context), warps(warps) {}
+struct PassGroupTurnLowering final : WarpPattern<PassGroupTurnOp> {
+  using WarpPattern::WarpPattern;
 
   LogicalResult
   matchAndRewrite(PassGroupTurnOp op, OneToNOpAdaptor,
@@ -181,9 +174,6 @@ struct PassGroupTurnLowering final : OpConversionPattern<PassGroupTurnOp> {
     rewriter.eraseOp(op);
     return success();
   }
-
-private:
-  const WarpNumbers &warps;
 };
 
 } // namespace

@@ -265,11 +265,9 @@ static void clearRows(OpBuilder &builder, Location loc, FragmentType type,
 namespace {
 
 template <typename Op>
-class ProductPattern : public OpConversionPattern<Op> {
+class ProductPattern : public WarpPattern<Op> {
 public:
-  ProductPattern(const TileTypeConverter &converter, MLIRContext *context,
-                 const WarpNumbers &warps)
-      : OpConversionPattern<Op>(converter, context), warps(warps) {}
+  using WarpPattern<Op>::WarpPattern;
 
 protected:
   FailureOr<SmallVector<Value>>
@@ -280,11 +278,8 @@ protected:
       return failure();
     return issue(builder, op.getLoc(), *product, adaptor.getA(),
                  adaptor.getB().front(), adaptor.getAcc(),
-                 warps.getGroup(builder, op));
+                 this->warps.getGroup(builder, op));
   }
-
-private:
-  const WarpNumbers &warps;
 };
 
 struct MmaLowering : ProductPattern<MmaOp> {
