@@ -120,6 +120,8 @@ private:
   Value getShift(Value subtracted);
   Value exponentials(Value scores, Value subtracted);
   Value exactExponentials(Value scores, Value subtracted);
+  std::pair<Value, Value> subtractLarge(Value numbers, Value subtracted,
+                                        Value shift, Value isLarge);
   Value fusedExponentials(Value scores, Value subtracted);
   Value shiftedExponentials(Value scores, Value shift);
   Value tiltedExponentials(Value scores, Value max);
@@ -131,7 +133,7 @@ private:
   /// operand of its product.
   RunningValues emitStale(Value scores, RunningValues running, Value &left);
   RunningValues emitExact(Value scores, RunningValues running, Value &left);
-  Value hasLargeShift(Value shift);
+  Value hasLargeShift(Value shift, bool withTerm = true);
   Value isLowest(Value max);
   Value isLargeMax(Value max);
   RunningValues restartWhole(const StaleStep &stale, RunningValues running,
@@ -231,11 +233,13 @@ Value StepEmitter::tiltedExponentials(Value scores, Value max) {
       });
 }
 
-/// Returns true if a maximum's shift, or what a term changes by within a tile,
-/// is too large, or unknown, to be added to scores that were not rounded.
-Value StepEmitter::hasLargeShift(Value shift) {
+/// Returns true if a maximum's shift is too large, or unknown, to be added to
+/// scores that were not rounded, or what a term that they are without changes
+/// by within a tile.
+Value StepEmitter::hasLargeShift(Value shift, bool withTerm) {
   SmallVector<Value> inputs = {shift};
-  if (term)
+  withTerm &= term.has_value();
+  if (withTerm)
     inputs.push_back(slopes);
   Value tests =
       math.map(sizes.getRows().cloneWith(builder.getI1Type()), inputs, {},
@@ -246,7 +250,7 @@ Value StepEmitter::hasLargeShift(Value shift) {
                                     f.make<math::AbsFOp>(number), most);
                  };
                  Value isLargeShift = isLarge(elements[0], kLargestFused);
-                 if (!term)
+                 if (!withTerm)
                    return isLargeShift;
                  double reach = std::abs(double(term->step)) *
                                 double(sizes.keys) * unit.getBase2();
@@ -266,29 +270,36 @@ Value StepEmitter::isLowest(Value max) {
   return AnyOp::create(builder, loc, builder.getI1Type(), tests);
 }
 
-/// Returns the exponentials by one multiply-add a score. Warps that have large
-/// maxima subtract these before.
-Value StepEmitter::fusedExponentials(Value scores, Value subtracted) {
+/// Returns numbers, and what is added in base 2 to subtract `subtracted` from
+/// them: `shift`, or zero in warps where it is large, which subtract before.
+std::pair<Value, Value> StepEmitter::subtractLarge(Value numbers,
+                                                   Value subtracted,
+                                                   Value shift, Value isLarge) {
   FragmentType rows = sizes.getRows();
+  auto branch = scf::IfOp::create(builder, loc,
+                                  TypeRange{numbers.getType(), rows}, isLarge,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(builder, loc, ValueRange{numbers, shift});
+  builder.setInsertionPointToStart(branch.thenBlock());
+  Value differences =
+      math.map(sizes.getScores(), numbers, subtracted,
+               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+                 return emitExactSum(body, loc, elements[0], elements[1],
+                                     /*sign=*/-1.0);
+               });
+  scf::YieldOp::create(builder, loc,
+                       ValueRange{differences, math.fill(rows, 0.0)});
+  return {branch.getResult(0), branch.getResult(1)};
+}
+
+/// Returns the exponentials by one multiply-add a score.
+Value StepEmitter::fusedExponentials(Value scores, Value subtracted) {
   Value shift = getShift(subtracted);
-  auto branch = scf::IfOp::create(
-      builder, loc, TypeRange{scores.getType(), rows}, hasLargeShift(shift),
-      /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(builder, loc, ValueRange{scores, shift});
-    builder.setInsertionPointToStart(branch.thenBlock());
-    Value differences = math.map(
-        sizes.getScores(), scores, subtracted,
-        [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-          return emitExactSum(body, loc, elements[0], elements[1],
-                              /*sign=*/-1.0);
-        });
-    Value zeros = math.fill(rows, 0.0);
-    scf::YieldOp::create(builder, loc, ValueRange{differences, zeros});
-  }
-  return shiftedExponentials(branch.getResult(0), branch.getResult(1));
+  auto [numbers, added] =
+      subtractLarge(scores, subtracted, shift, hasLargeShift(shift));
+  return shiftedExponentials(numbers, added);
 }
 
 /// Returns the factor by which the sums so far shrink: 1 where the maximum
@@ -500,14 +511,31 @@ Restart StepEmitter::restart(const StaleStep &stale, Value before) {
     Value growth = f.mul(f.sub(rows[0], rows[1]), base2(f.builder));
     return f.select(areScores, rows[0], growth);
   });
+  Formula f = {builder, loc, sizes.accumulation};
+  Value factor = f.select(areScores, base2(builder), f.number(1.0));
+  if (!isFused()) {
+    restart.probabilities = math.map(
+        sizes.getScores(), numbers, shift,
+        [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+          Formula f = {body, loc, sizes.accumulation};
+          Value difference = emitExactSum(body, loc, elements[0], elements[1],
+                                          /*sign=*/-1.0);
+          return f.make<math::Exp2Op>(f.mul(difference, factor));
+        });
+    return restart;
+  }
+  Value added = mapRow(shift, [&](Formula &f, ValueRange rows) {
+    return f.mul(f.neg(rows[0]), factor);
+  });
+  // The next step asks the same of this maximum.
+  Value isLarge = hasLargeShift(getShift(restart.max), /*withTerm=*/false);
+  std::tie(numbers, added) = subtractLarge(numbers, shift, added, isLarge);
   restart.probabilities =
-      math.map(sizes.getScores(), numbers, shift,
+      math.map(sizes.getScores(), numbers, added,
                [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
                  Formula f = {body, loc, sizes.accumulation};
-                 Value factor = f.select(areScores, base2(body), f.number(1.0));
-                 Value difference = emitExactSum(body, loc, elements[0],
-                                                 elements[1], /*sign=*/-1.0);
-                 return f.make<math::Exp2Op>(f.mul(difference, factor));
+                 return f.make<math::Exp2Op>(f.make<math::FmaOp>(
+                     elements[0], factor, elements[1]));
                });
   return restart;
 }
@@ -724,16 +752,40 @@ Value fovea::emitOutput(OpBuilder &builder, Location loc,
                                        isEqualTo(body, loc, elements[0], 0.0),
                                        constant(body, 0.0), quotient);
       });
+  // Rows without a key have numbers only where values are infinite or NaN, but
+  // then an accumulator of these: a warp that has such a row clears it.
+  auto isEmpty = [&](OpBuilder &body, Value inverse) {
+    return isEqualTo(body, loc, inverse, 0.0);
+  };
+  Value tests =
+      math.map(sizes.getRows().cloneWith(builder.getI1Type()), inverse, {},
+               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+                 return isEmpty(body, elements[0]);
+               });
+  auto branch = scf::IfOp::create(
+      builder, loc, running.acc.getType(),
+      AnyOp::create(builder, loc, builder.getI1Type(), tests),
+      /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(builder, loc, running.acc);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value cleared = math.map(
+        sizes.getOutput(), running.acc, inverse,
+        [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+          return arith::SelectOp::create(body, loc, isEmpty(body, elements[1]),
+                                         constant(body, 0.0), elements[0]);
+        });
+    scf::YieldOp::create(builder, loc, cleared);
+  }
   auto result = FragmentType::get(
       builder.getContext(), sizes.getOutput().getShape(), type, LayoutAttr());
   return math.map(
-      result, running.acc, inverse,
+      result, branch.getResult(0), inverse,
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value product =
+        Value output =
             arith::MulFOp::create(body, loc, elements[0], elements[1]);
-        Value output = arith::SelectOp::create(
-            body, loc, isEqualTo(body, loc, elements[1], 0.0),
-            constant(body, 0.0), product);
         return convertFloats(body, loc, output, type);
       });
 }

@@ -11,6 +11,7 @@
 #include "Roles.h"
 #include "RunCopy.h"
 #include "TransposedWrite.h"
+#include "WarpMatrices.h"
 
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
@@ -602,8 +603,9 @@ class FragmentWrite {
 public:
   FragmentWrite(OpBuilder &builder, Operation *op, FragmentType value,
                 SharedType type, Value address, int64_t column = 0)
-      : builder(builder), op(op), loc(op->getLoc()), layout(value.getLayout()),
-        type(type), address(address), column(column) {}
+      : builder(builder), op(op), loc(op->getLoc()), value(value),
+        layout(value.getLayout()), type(type), address(address),
+        column(column) {}
 
   void store(ValueRange registers);
 
@@ -623,6 +625,7 @@ private:
   OpBuilder &builder;
   Operation *op;
   Location loc;
+  FragmentType value;
   LayoutAttr layout;
   SharedType type;
   Value address;
@@ -632,6 +635,12 @@ private:
 } // namespace
 
 void FragmentWrite::store(ValueRange registers) {
+  WarpMatrices matrices(builder, op, value);
+  if (matrices && getGpuArch(op).hasMatrixStores() &&
+      type.getPanelColumns() % WarpMatrices::kSize == 0 &&
+      column % WarpMatrices::kSize == 0)
+    return matrices.store(registers, type, address, /*transposed=*/false,
+                          column);
   if (hasConflicts(layout, type))
     return storePairs(registers);
   int64_t width = getVectorWidth(layout, type.getElementBytes());

@@ -11,7 +11,9 @@
 // CHECK:         scf.for
 // CHECK:         tile.mma {{.*}} into
 // CHECK:         %[[GT:.*]] = tile.load %[[G]][%c0, %[[H]], %{{.*}}, %c0] dims [2, 3] : {{.*}} -> !tile.fragment<64x16xbf16>
-// CHECK:         %[[O:.*]] = tile.map ins({{.*}}) rows(
+// CHECK:         %[[ACC:.*]] = scf.if
+// CHECK:         } else {
+// CHECK:         %[[O:.*]] = tile.map ins(%[[ACC]] : {{.*}}) rows(
 // CHECK:           arith.truncf
 // CHECK:         %[[Y:.*]] = tile.map exact ins(%[[O]], %[[GT]] : !tile.fragment<64x16xbf16>, !tile.fragment<64x16xbf16>) {
 // CHECK-NEXT:    ^bb0(%[[X:[^:]*]]: bf16, %[[A:[^:]*]]: bf16, %{{.*}}: index, %{{.*}}: index):
@@ -52,7 +54,9 @@ func.func @gated(%x: tensor<1x2x128x16xbf16>, %g: tensor<1x2x128x16xbf16>, %r: t
 // CHECK:         %[[R0:.*]] = arith.muli %[[I]], %c64
 // CHECK:         scf.for
 // CHECK:         tile.mma {{.*}} into
-// CHECK:         %[[O:.*]] = tile.map ins({{.*}}) rows(
+// CHECK:         %[[ACC:.*]] = scf.if
+// CHECK:         } else {
+// CHECK:         %[[O:.*]] = tile.map ins(%[[ACC]] : {{.*}}) rows(
 // CHECK:         tile.store %[[O]]
 // CHECK:         %[[LSE:.*]] = tile.map ins(
 // CHECK:         %[[Y:.*]] = tile.map exact ins(%[[O]] : !tile.fragment<64x32xbf16>) rows(%[[LSE]] : !tile.fragment<64xf32>) {

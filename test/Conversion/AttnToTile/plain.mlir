@@ -70,12 +70,24 @@
 // CHECK:           %[[VT:.*]] = tile.load %[[MV]]
 // CHECK:           %[[ACC1:.*]] = tile.mma %[[P16]], %[[VT]] into %[[ACCA]] :
 // CHECK:           scf.yield %[[ACC1]], %[[MAX1]], %[[SUM1]]
-// A sum of 0 alone says that a row has no key.
+// A sum of 0 alone says that a row has no key; a warp that has such a row clears
+// its accumulator, which may be NaN.
 // CHECK:         %[[TOTAL:.*]] = tile.reduce add %[[L]]#2, %{{.*}} dim 1 : !tile.fragment<128x4xf32> -> !tile.fragment<128xf32>
 // CHECK:         %[[INV:.*]] = tile.map ins(%[[TOTAL]] :
 // CHECK-NOT:       %[[LOWEST]]
 // CHECK:           arith.divf
-// CHECK:         %[[O:.*]] = tile.map ins(%[[L]]#0 : {{.*}}) rows(%[[INV]] :
+// CHECK:         %[[NONE:.*]] = tile.map ins(%[[INV]] :
+// CHECK:           arith.cmpf oeq, %{{.*}}, %{{.*}} : f32
+// CHECK:         %[[ANY:.*]] = tile.any %[[NONE]]
+// CHECK:         %[[LAST:.*]] = scf.if %[[ANY]] -> ({{.*}}) {
+// CHECK:           %[[CLEARED:.*]] = tile.map ins(%[[L]]#0 : {{.*}}) rows(%[[INV]] :
+// CHECK:             arith.select
+// CHECK:           scf.yield %[[CLEARED]]
+// CHECK:         } else {
+// CHECK:           scf.yield %[[L]]#0
+// CHECK:         }
+// CHECK:         %[[O:.*]] = tile.map ins(%[[LAST]] : {{.*}}) rows(%[[INV]] :
+// CHECK-NOT:       arith.select
 // CHECK:           arith.truncf
 // CHECK:         tile.store %[[O]], %[[MO]][%[[B]], %[[H]], %[[I]], %c0] dims [2, 3] :
 // CHECK:       return %[[R]]

@@ -48,7 +48,23 @@
 // CHECK:             math.exp2
 // CHECK:           %[[ALPHA:.*]] = tile.map ins(%[[MAX]], %[[SHRUNK]] :
 // CHECK:             arith.select
-// CHECK:           %[[P1:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[FINITE]] :
+// CHECK:           %[[SHIFT1:.*]] = tile.map ins(%[[FINITE]] :
+// CHECK:             %[[NEGATIVE:.*]] = arith.negf
+// CHECK:             arith.mulf %[[NEGATIVE]], %[[SCALE]]
+// CHECK:           %[[SHIFT2:.*]] = tile.map ins(%[[MAX1]] :
+// CHECK:           %[[TESTS1:.*]] = tile.map ins(%[[SHIFT2]] :
+// CHECK:             arith.cmpf ugt, %{{.*}}, %[[LARGE]]
+// CHECK:           %[[HUGE1:.*]] = tile.any %[[TESTS1]]
+// CHECK:           %[[X:.*]]:2 = scf.if %[[HUGE1]] -> ({{.*}}) {
+// CHECK:             %[[LESS:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[FINITE]] :
+// CHECK:             %[[NO:.*]] = tile.fill
+// CHECK:             scf.yield %[[LESS]], %[[NO]]
+// CHECK:           } else {
+// CHECK:             scf.yield %[[S]], %[[SHIFT1]]
+// CHECK:           }
+// CHECK:           %[[P1:.*]] = tile.map ins(%[[X]]#0 : {{.*}}) rows(%[[X]]#1 :
+// CHECK:             math.fma %{{.*}}, %[[SCALE]], %{{.*}} : f32
+// CHECK:             math.exp2
 // CHECK:           %[[SUMA:.*]] = tile.map ins(%[[SUM]] : {{.*}}) rows(%[[ALPHA]] :
 // CHECK:           %[[PARTS1:.*]] = tile.reduce add %[[P1]], %{{.*}} dim 1{{ }}
 // CHECK:           %[[SUM1:.*]] = tile.reduce add %[[PARTS1]], %[[SUMA]] dim 1 neighbors{{ }}
@@ -88,7 +104,10 @@
 // SKEWED:         scf.if %[[ANY]]
 // SKEWED:           tile.reduce max
 // SKEWED:           tile.any
-// SKEWED:         scf.yield
+// SKEWED-NOT:       tile.any
+// SKEWED:         scf.yield {{.*}}, i1
+// SKEWED:       arith.divf
+// SKEWED:       tile.any
 // SKEWED-NOT:   tile.any
 // SKEWED:       func @alternating
 func.func @plain(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
@@ -135,10 +154,17 @@ func.func @plain(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
 // ONE-NEXT:        %[[BY:.*]] = arith.subf %[[F]], %[[M]]
 // ONE-NEXT:        %[[GROWTH:.*]] = arith.mulf %[[BY]], %[[SCALE]]
 // ONE-NEXT:        arith.select %[[LARGE]], %[[F]], %[[GROWTH]]
-// ONE:           tile.map ins(%[[E]] : {{.*}}) rows(%[[SHIFT1]] :
-// ONE:             %[[FACTOR1:.*]] = arith.select %[[LARGE]], %[[SCALE]], %[[UNIT]]
-// ONE:             arith.mulf %{{.*}}, %[[FACTOR1]]
-// ONE-NEXT:        math.exp2
+// ONE:           %[[FACTOR1:.*]] = arith.select %[[LARGE]], %[[SCALE]], %[[UNIT]]
+// ONE:           %[[ADDED:.*]] = tile.map ins(%[[SHIFT1]] :
+// ONE:             %[[NEGATIVE:.*]] = arith.negf
+// ONE:             arith.mulf %[[NEGATIVE]], %[[FACTOR1]]
+// ONE:           %[[X:.*]]:2 = scf.if
+// ONE:             %[[LESS:.*]] = tile.map ins(%[[E]] : {{.*}}) rows(%[[SHIFT1]] :
+// ONE:             scf.yield %[[LESS]],
+// ONE:             scf.yield %[[E]], %[[ADDED]]
+// ONE:           tile.map ins(%[[X]]#0 : {{.*}}) rows(%[[X]]#1 :
+// ONE:             %[[F:.*]] = math.fma %{{.*}}, %[[FACTOR1]], %{{.*}} : f32
+// ONE-NEXT:        math.exp2 %[[F]]
 // ONE-NOT:     %[[S]]
 // ONE:         } else {
 func.func @alternating(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {

@@ -442,8 +442,9 @@ module attributes {gpu.container_module} {
 
 // -----
 
-// A result goes to the slots of a ring, two elements at a time, and by one
-// thread on to global memory, a panel at a time.
+// A result goes to the slots of a ring, four matrices at a time, and by one
+// thread on to global memory, a panel at a time. A lane has the address of a row of
+// a matrix: of both halves of a warp's rows, and of two groups of columns.
 #acc = #tile.layout<64x128, registers = [2:1d1, 2:8d0, 16:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>
 !tile = !tile.shared<64x128xbf16, swizzle = 128>
 !ring = !tile.ring<1 x !tile>
@@ -453,7 +454,16 @@ gpu.module @kernels {
   // CHECK-SAME:  %[[MAP:[^:]*]]: !llvm.ptr
   // CHECK:       %[[BASE:.*]] = llvm.ptrtoint
   // CHECK:       nvvm.barrier
-  // CHECK-COUNT-32: llvm.store %{{.*}}, %{{.*}} {alignment = 4 : i64} : vector<2xbf16>, !llvm.ptr<3>
+  // CHECK:       %[[INMATRIX:.*]] = arith.andi %{{.*}}, %c7_i32
+  // CHECK:       %[[BIT3:.*]] = arith.andi %{{.*}}, %c1_i32
+  // CHECK:       %[[HALF:.*]] = arith.muli %[[BIT3]], %c8_i32
+  // CHECK:       %[[BIT4:.*]] = arith.andi %{{.*}}, %c1_i32
+  // CHECK:       %[[NEXT:.*]] = arith.muli %[[BIT4]], %c8_i32
+  // CHECK:       %[[FIRST:.*]] = arith.muli %{{.*}}, %c16_i32
+  // CHECK:       %[[ROW:.*]] = arith.addi %[[FIRST]], %[[HALF]]
+  // CHECK:       arith.addi %[[ROW]], %[[INMATRIX]]
+  // CHECK-COUNT-8: nvvm.stmatrix %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<row>
+  // CHECK-NOT:   nvvm.stmatrix
   // CHECK-NOT:   llvm.store
   // CHECK:       fence.proxy.async.shared::cta;
   // CHECK:       nvvm.barrier

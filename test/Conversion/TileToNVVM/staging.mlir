@@ -62,9 +62,9 @@ gpu.module @kernels {
   // CHECK:         llvm.inline_asm {{.*}}mbarrier.try_wait.parity{{.*}} %[[EMPTY]], %[[PARITY]]
   // CHECK:         cp.async.bulk.tensor
   // CHECK:       nvvm.setmaxregister increase 240{{$}}
-  // CHECK:         llvm.insertelement %arg35,
-  // CHECK-COUNT-16: llvm.store {{.*}} {alignment = 4 : i64} : vector<2xbf16>, !llvm.ptr<3>
-  // CHECK-NOT:     llvm.store
+  // CHECK:         vector.from_elements %arg35, %arg36 : vector<2xbf16>
+  // CHECK-COUNT-4: nvvm.stmatrix {{.*}}layout = #nvvm.mma_layout<row>
+  // CHECK-NOT:     nvvm.stmatrix
   // CHECK:       gpu.return
   gpu.func @place(%in: !tile.tensor_map<2 x !tile.shared<128x128xbf16, swizzle = 128>>, %out: !tile.tensor_map<2 x !tile.shared<128x64xbf16, swizzle = 128>>, %n: index, %f: !tile.fragment<128x128xbf16, #wide>) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
     %c0 = arith.constant 0 : index

@@ -36,8 +36,9 @@
 // CHECK:               %[[NQ:.*]] = tile.wait %[[QS]][
 // CHECK:               %[[NK:.*]] = tile.wait %[[KS]][
 // CHECK:               %[[NS:.*]] = tile.mma_async wgmma %[[NQ]], %[[NK]] transpose_b
-// CHECK:               tile.wait_mma %[[O]] pending 1
-// CHECK:               tile.store
+// CHECK:               %[[SUM:.*]] = tile.wait_mma %[[O]] pending 1
+// CHECK:               %[[LAST:.*]] = arith.select %{{.*}}, %{{.*}}, %[[SUM]]
+// CHECK:               tile.store %[[LAST]]
 // CHECK:               %[[N:.*]] = tile.wait_mma %[[NS]] :
 // CHECK:               tile.release %[[KS]][
 // CHECK:               scf.yield %[[N]], %[[NQ]]
@@ -57,7 +58,7 @@
 // CHECK:                 scf.yield %{{.*}}, %[[NQ2]]
 // CHECK-NEXT:          } else {
 // CHECK-NEXT:            scf.yield %{{.*}}, %[[Q]]
-func.func @items(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64xf32>, %keys: index, %tiles: index) {
+func.func @items(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64xf32>, %keys: index, %tiles: index, %clears: i1) {
   tile.launch grid(%tiles) persistent linear warps 4 stages 2
       ins(%q, %k : memref<?x64xbf16>, memref<?x64xbf16>)
       outs(%out : memref<?x64xf32>) {
@@ -80,7 +81,12 @@ func.func @items(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64
       %acc1 = tile.mma %p, %vt into %acc : !tile.fragment<64x64xbf16>, !tile.shared<64x64xbf16>, !s -> !s
       scf.yield %acc1 : !s
     }
-    tile.store %end, %O[%i, %c0] dims [0, 1] : !s, !o
+    %last = scf.if %clears -> (!s) {
+      scf.yield %acc0 : !s
+    } else {
+      scf.yield %end : !s
+    }
+    tile.store %last, %O[%i, %c0] dims [0, 1] : !s, !o
   }
   return
 }

@@ -138,7 +138,7 @@ class Case:
     def expected(self, grad):
         with np.errstate(invalid="ignore"):
             p = get_probabilities(self.get_scores())
-            results = [p @ self.v]
+            results = [np.where(p.any(1, keepdims=True), p @ self.v, 0)]
             if grad:
                 do = np.ones((QUERIES, DIM)) * self.v[0]
                 dp = do @ self.v.T
@@ -176,6 +176,11 @@ def cases():
                 hidden | (np.arange(KEYS) % 5 == 0), lowest, 0)
             # In the lowest number f64 has no room for a logarithm either.
             yield case, lowest != LOWEST
+        # NaN among the values, which rows without a key do not have.
+        case = Case("value", dtype, region=True)
+        case.v[7, 2] = np.nan
+        case.bias[np.arange(QUERIES) % 3 == 0] = -np.inf
+        yield case, False
         # Scores far apart: the largest alone count.
         for size in (30, 60, 100) if dtype != "f16" else ():
             case = Case(f"large {size}", dtype, mask=True)

@@ -364,7 +364,8 @@ std::optional<StringRef> ItemLoop::analyzeEnd() {
     Value yielded = guard.thenYield().getResults()[result.getResultNumber()];
     (given.contains(yielded) ? lateResults : earlyResults).push_back(result);
     if (given.contains(yielded))
-      dependent.insert_range(result.getUsers());
+      for (Operation *user : result.getUsers())
+        dependent.insert(outer->findAncestorOpInBlock(*user));
   }
   for (Operation &op : outer->without_terminator()) {
     if (op.isBeforeInBlock(guard)) {

@@ -1,0 +1,112 @@
+//===- WarpMatrices.cpp - Fragments as matrices of warps ------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WarpMatrices.h"
+
+#include "Access.h"
+#include "PackPairs.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+WarpMatrices::WarpMatrices(OpBuilder &builder, Operation *op, FragmentType type)
+    : builder(builder), op(op), loc(op->getLoc()) {
+  LayoutAttr layout = type.getLayout();
+  if (!type.getElementType().isIntOrFloat() ||
+      type.getElementType().getIntOrFloatBitWidth() != 16)
+    return;
+  std::optional<int64_t> found = layout.getColumnWarps(permutation);
+  if (!found)
+    return;
+  columnWarps = *found;
+  rowWarps = layout.getNumThreads() / kWarpSize / columnWarps;
+  groups = layout.getShape()[1] / columnWarps / kSize;
+  blocks = layout.getShape()[0] / getBlockRows();
+}
+
+Value WarpMatrices::add(Value a, Value b) {
+  return arith::AddIOp::create(builder, loc, a, b);
+}
+
+Value WarpMatrices::getLaneBits(int64_t bit, int64_t bits, int64_t factor) {
+  Value place = arith::ShRUIOp::create(builder, loc, getLane(builder, op),
+                                       getI32(builder, loc, bit));
+  place = arith::AndIOp::create(builder, loc, place,
+                                getI32(builder, loc, (1 << bits) - 1));
+  return arith::MulIOp::create(builder, loc, place,
+                               getI32(builder, loc, factor));
+}
+
+Value WarpMatrices::getFirstColumn() {
+  Value warp =
+      arith::DivUIOp::create(builder, loc, getThread(builder, op),
+                             getI32(builder, loc, kWarpSize * rowWarps));
+  return arith::MulIOp::create(builder, loc, warp,
+                               getI32(builder, loc, kSize * groups));
+}
+
+Value WarpMatrices::getFirstRow() {
+  Value warp = arith::DivUIOp::create(builder, loc, getThread(builder, op),
+                                      getI32(builder, loc, kWarpSize));
+  warp = arith::RemUIOp::create(builder, loc, warp,
+                                getI32(builder, loc, rowWarps));
+  return arith::MulIOp::create(builder, loc, warp,
+                               getI32(builder, loc, 2 * kSize));
+}
+
+Value WarpMatrices::getPair(ValueRange registers, int64_t block, int64_t group,
+                            int64_t half) {
+  int64_t index = 2 * (half + 2 * (group + groups * block));
+  return packPair(builder, loc, registers[permutation[index]],
+                  registers[permutation[index + 1]]);
+}
+
+uint64_t WarpMatrices::getBits(int64_t count, int64_t distance) {
+  if (count > 1 &&
+      (!llvm::isPowerOf2_64(count) || !llvm::isPowerOf2_64(distance)))
+    return ~uint64_t(0);
+  return (count - 1) * distance | kSize;
+}
+
+void WarpMatrices::store(ValueRange registers, SharedType tile, Value address,
+                         bool transposed, int64_t column) {
+  // Lane `8 * m + r` has the address of row `r` of matrix `m`: both halves of a
+  // group of columns, then those of the next one.
+  Value inMatrix = getLaneBits(0, 3, 1);
+  Value half = getLaneBits(3, 1, kSize), next = getLaneBits(4, 1, kSize);
+  Value firstRow = getFirstRow(), firstColumn = getFirstColumn();
+  Value row =
+      add(transposed ? add(firstColumn, next) : add(firstRow, half), inMatrix);
+  ThreadPart inRow =
+      transposed ? ThreadPart{add(firstRow, half), getBits(rowWarps, 2 * kSize)}
+                 : ThreadPart{add(firstColumn, next),
+                              getBits(columnWarps, kSize * groups)};
+  SharedAccess access(builder, loc, tile, address, row, inRow);
+  auto shape = NVVM::LdStMatrixShapeAttr::get(op->getContext(), kSize, kSize);
+  int64_t begin = column / kSize;
+  int64_t end = transposed
+                    ? groups
+                    : std::min(groups, begin + tile.getShape()[1] / kSize);
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int64_t group = begin; group < end; group += 2) {
+      SmallVector<Value> pairs;
+      for (int64_t number = group; number < std::min(group + 2, end); ++number)
+        for (int64_t part : {0, 1})
+          pairs.push_back(getPair(registers, block, number, part));
+      int64_t along = block * getBlockRows(), across = (group - begin) * kSize;
+      // The lanes beyond two matrices give addresses that are not used.
+      Value pointer = transposed ? access.getPointer(across, along)
+                                 : access.getPointer(along, across);
+      NVVM::StMatrixOp::create(builder, loc, pointer, pairs,
+                               transposed ? NVVM::MMALayout::col
+                                          : NVVM::MMALayout::row,
+                               shape, NVVM::LdStMatrixEltType::B16);
+    }
+}

@@ -1,0 +1,69 @@
+//===- WarpMatrices.h - Fragments as matrices of warps ----------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_TILETONVVM_WARPMATRICES_H
+#define FOVEA_LIB_CONVERSION_TILETONVVM_WARPMATRICES_H
+
+#include "Patterns.h"
+
+namespace fovea::tile {
+
+/// An accumulator's fragment of 16 bits as matrices of 8 by 8 elements: a lane
+/// has two neighbours of row `lane / 4` of each. A warp has `getGroups()` of
+/// them along its columns, and two, its halves, in each of `getBlocks()` blocks
+/// of rows.
+class WarpMatrices {
+public:
+  /// Rows and columns of a matrix.
+  static constexpr int64_t kSize = 8;
+
+  WarpMatrices(mlir::OpBuilder &builder, mlir::Operation *op,
+               FragmentType type);
+
+  /// Returns false if the fragment has another layout, or other elements.
+  explicit operator bool() const { return rowWarps != 0; }
+
+  int64_t getGroups() const { return groups; }
+  int64_t getBlocks() const { return blocks; }
+  /// Returns the number of warps along the rows.
+  int64_t getRowWarps() const { return rowWarps; }
+  /// Returns the rows from one block to the next.
+  int64_t getBlockRows() const { return 2 * kSize * rowWarps; }
+
+  /// Returns where the executing warp's first matrix begins, an i32.
+  mlir::Value getFirstRow();
+  mlir::Value getFirstColumn();
+  /// Returns `bits` bits of the lane from `bit` on, times `factor`.
+  mlir::Value getLaneBits(int64_t bit, int64_t bits, int64_t factor);
+
+  /// Returns the executing lane's elements of a matrix, packed.
+  mlir::Value getPair(mlir::ValueRange registers, int64_t block, int64_t group,
+                      int64_t half);
+
+  /// Writes the fragment, or those of its columns from `column` on that the
+  /// tile at `address` has, by `stmatrix` (PTX ISA 9.7.14.5.16), which writes
+  /// four matrices; rows are columns of the tile if it is `transposed`.
+  void store(mlir::ValueRange registers, SharedType tile, mlir::Value address,
+             bool transposed, int64_t column = 0);
+
+private:
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  /// Returns the bits that a lane's place may have in a dimension in which
+  /// `count` warps are `distance` apart, and two matrices follow one another.
+  static uint64_t getBits(int64_t count, int64_t distance);
+
+  mlir::OpBuilder &builder;
+  mlir::Operation *op;
+  mlir::Location loc;
+  /// The fragment's register for each register of the accumulator.
+  llvm::SmallVector<int64_t> permutation;
+  int64_t rowWarps = 0, columnWarps = 0, groups = 0, blocks = 0;
+};
+
+} // namespace fovea::tile
+
+#endif // FOVEA_LIB_CONVERSION_TILETONVVM_WARPMATRICES_H
