@@ -633,7 +633,8 @@ static ScheduleAttr getInTurn(ScheduleAttr schedule,
   int64_t groups = schedule.getWarps() / kGroupWarps;
   if (!footprint.usesWgmma || !areAlike || groups < 2 ||
       schedule.getMaximum() != Maximum::Stale ||
-      schedule.getKeys() == KeyOrder::Descending ||
+      (schedule.getKeys() == KeyOrder::Descending &&
+       schedule.getProducts() != Products::Alternating) ||
       schedule.getBlocks() == Blocks::Tiles ||
       shape.headDim + shape.valueDim > kWidest)
     return {};
@@ -650,9 +651,10 @@ static bool mayCutTile(AttentionOp op, int64_t keyTile) {
 
 /// Returns the schedule with blocks that share the last tiles, if `persistent`
 /// is one whose tiles take the same time, and are long enough; else null. Where
-/// heads are wide, and the last tile of keys may be cut, it comes first (d =
-/// 256, any length, H100: 4k 796 TFLOP/s to 809, 16k 835 to 854; d = 64 and 128
-/// have the same either way).
+/// heads are wide, or softmax takes as long as products, and the last tile of
+/// keys may be cut, it comes first: the loop does not ask then (any length,
+/// H100: d = 256, 4k 796 TFLOP/s to 809; d = 64, 4k 638 to 655; d = 128 has the
+/// same either way).
 static ScheduleAttr getShared(ScheduleAttr persistent, AttentionOp op,
                               const AttentionShape &shape) {
   constexpr int64_t kWide = 384;
@@ -660,7 +662,8 @@ static ScheduleAttr getShared(ScheduleAttr persistent, AttentionOp op,
       shape.keys <= (tile::kFewestSharedSteps - 1) * persistent.getKeyTile())
     return {};
   bool isCutFirst = op.getScore().empty() &&
-                    shape.headDim + shape.valueDim > kWide &&
+                    (shape.headDim + shape.valueDim > kWide ||
+                     persistent.getProducts() == Products::Alternating) &&
                     persistent.getMaximum() == Maximum::Stale &&
                     mayCutTile(op, persistent.getKeyTile());
   return persistent.with(

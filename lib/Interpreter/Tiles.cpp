@@ -863,6 +863,12 @@ static Status ofRows(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
+/// A pass may take the condition for false in other iterations.
+static Status firstOnly(Fiber &fiber, const Instruction &op) {
+  fiber.result(op, 0) = fiber.operand(op, 0);
+  return Status::Next;
+}
+
 static Status endProgram(Fiber &fiber, const Instruction &op) {
   fiber.stack.pop_back();
   return Status::Next;
@@ -881,6 +887,7 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.group"] = inLaunch<group>;
   handlers["tile.cluster_rank"] = inLaunch<clusterRank>;
   handlers["tile.of_rows"] = ofRows;
+  handlers["tile.first_only"] = firstOnly;
   handlers["tile.claim"] = inLaunch<claim>;
   handlers["tile.signal"] = inLaunch<signal>;
   handlers["tile.await"] = inLaunch<await>;

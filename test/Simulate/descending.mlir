@@ -28,6 +28,9 @@
 // RUN: fovea-run %s --entry=any --dims=77,0 --target=sm_90a --simulate --random=9 --check | FileCheck %s
 // RUN: fovea-run %s --entry=any --dims=200,333 --target=sm_90a --simulate --random=9 --check | FileCheck %s
 // RUN: fovea-run %s --entry=any --dims=333,200 --target=sm_90a --simulate --random=9 --check | FileCheck %s
+// RUN: fovea-run %s --entry=turns --dims=300,333 --target=sm_90a --simulate --seeds=4 --random=9 --check | FileCheck %s
+// RUN: fovea-run %s --entry=turns --dims=1,64 --target=sm_90a --simulate --seeds=4 --random=9 --check | FileCheck %s
+// RUN: fovea-run %s --entry=turns --dims=130,2200 --target=sm_90a --simulate --seeds=4 --random=9 --check | FileCheck %s
 // RUN: fovea-run %s --entry=documents --target=sm_90a --simulate --random=10 --check | FileCheck %s
 // RUN: fovea-run %s --entry=parts --target=sm_90a --simulate --random=11 --check | FileCheck %s
 // RUN: fovea-run %s --entry=passes --strategy=two-pass --target=sm_90a --simulate --random=13 --check | FileCheck %s
@@ -76,6 +79,13 @@ module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", c
       } {schedule = #attn.schedule<tile = 192x32, order = longest_first, warps = 12, stages = 2, keys = descending, blocks = persistent>}
       : tensor<1x3x200x64xbf16>, tensor<1x3x200x64xbf16>, tensor<1x3x200x64xbf16> -> tensor<1x3x200x64xbf16>
     return %o : tensor<1x3x200x64xbf16>
+  }
+
+  // Blocks share tiles, and so their loops over keys.
+  func.func @turns(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>) -> tensor<1x2x?x64xbf16> {
+    %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 4, maximum = stale, keys = descending, blocks = shared, products = alternating, groups = in_turn>}
+      : tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16> -> tensor<1x2x?x64xbf16>
+    return %o : tensor<1x2x?x64xbf16>
   }
 
   // The last tile has 8 of 128 rows.

@@ -22,6 +22,7 @@
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/MathExtras.h"
 
+#include "llvm/Support/SaveAndRestore.h"
 #include <limits>
 
 using namespace mlir;
@@ -375,6 +376,7 @@ LogicalResult AttentionBuilder::convertFor(scf::ForOp op) {
         op.getInductionVar(),
         arith::SubIOp::create(rewriter, loc, ends, loop.getInductionVar())
             .getResult());
+  llvm::SaveAndRestore order(isLastFirst, ends != nullptr);
   if (failed(convertBlock(*op.getBody())))
     return failure();
   mapping.map(op.getResults(), loop.getResults());
@@ -462,6 +464,7 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
   if (op.getPartial() && failed(partial = getPartial(op)))
     return failure();
   step.tile = getScoreTile(op, *queryView, *keyView);
+  step.isLastFirst = isLastFirst;
   if (*partial)
     step.tile.partial = *partial;
   // Absent keys may be anything, but may also be nowhere. Absent values, which

@@ -126,6 +126,8 @@ private:
   /// True if products take queries from registers, beside keys that other warps
   /// write to shared memory, and what `readQuery` returned.
   bool readsQueries = false;
+  /// True in a loop that visits the last keys first.
+  bool isLastFirst = false;
   llvm::DenseMap<mlir::Value, std::pair<mlir::Value, mlir::Value>> readQueries;
   /// Tensors that are the same running value form one class.
   llvm::EquivalenceClasses<mlir::Value> sums;

@@ -376,6 +376,8 @@ Value fovea::chooseMasked(
 Value StepScores::masked(Value scores) {
   IndexMath index(builder, loc);
   OpFoldResult isShort = index.less(step.tile.keys, index.constant(sizes.keys));
+  if (auto condition = dyn_cast<Value>(isShort); condition && step.isLastFirst)
+    isShort = FirstOnlyOp::create(builder, loc, condition).getResult();
   OpFoldResult isNeeded = index.logicalOr(step.tile.partial, isShort);
   // Copies do not wait for the branch.
   std::optional<SmallVector<Value>> tiles = SmallVector<Value>();

@@ -94,6 +94,8 @@ struct KeyStep {
   /// The function that asks whether the mask removes keys for a row of the
   /// warp, where that may be worth it; else null.
   std::function<mlir::Value(mlir::OpBuilder &)> arePartial;
+  /// True if the loop visits the last keys first, of which a tile may be short.
+  bool isLastFirst = false;
 };
 
 /// Returns `scores`, or where `isNeeded` what `map` emits to mask them by a

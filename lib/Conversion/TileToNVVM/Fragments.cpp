@@ -240,6 +240,21 @@ struct ConvertAny final : OpConversionPattern<AnyOp> {
 
 } // namespace
 
+namespace {
+
+struct ConvertFirstOnly final : OpConversionPattern<FirstOnlyOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(FirstOnlyOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, adaptor.getCondition());
+    return success();
+  }
+};
+
+} // namespace
+
 /// Calls one of the machine's approximate functions of an f32.
 static Value callApproximate(OpBuilder &builder, Location loc, StringRef name,
                              Value operand) {
@@ -398,7 +413,6 @@ void fovea::tile::prepareMaps(Operation *root) {
 
 void fovea::tile::populateFragmentPatterns(const TileTypeConverter &converter,
                                            RewritePatternSet &patterns) {
-  patterns
-      .add<ConvertFill, ConvertSelect, ConvertMap, ConvertReduce, ConvertAny>(
-          converter, patterns.getContext());
+  patterns.add<ConvertFill, ConvertSelect, ConvertMap, ConvertReduce,
+               ConvertAny, ConvertFirstOnly>(converter, patterns.getContext());
 }

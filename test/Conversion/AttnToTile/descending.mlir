@@ -38,15 +38,32 @@ func.func @causal(%q: tensor<2x4x?x64xf16>) -> tensor<2x4x?x64xf16> {
 
 // -----
 
-// 200 keys are 4 tiles of 64, the last of which is cut.
+// 200 keys are 4 tiles of 64, the last of which is cut: the first one that is visited.
 
 // CHECK-LABEL: func @full
 // CHECK:         scf.for %[[N:[^ ]*]] = %c0 to %c200 step %c64
 // CHECK-NEXT:      %[[J:.*]] = arith.subi %c192, %[[N]]
-// CHECK-NEXT:      affine.min {{.*}}(%[[J]])
+// CHECK-NEXT:      %[[SIZE:.*]] = affine.min {{.*}}(%[[J]])
 // CHECK:           tile.load %{{.*}}[%{{.*}}, %{{.*}}, %[[J]], %c0]
+// CHECK:           %[[LESS:.*]] = arith.cmpi slt, %[[SIZE]], %c64
+// CHECK:           %[[SHORT:.*]] = tile.first_only %[[LESS]]
+// CHECK:           scf.if %[[SHORT]]
 func.func @full(%q: tensor<2x4x100x64xf16>, %k: tensor<2x4x200x64xf16>) -> tensor<2x4x100x64xf16> {
   %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2, keys = descending>}
+    : tensor<2x4x100x64xf16>, tensor<2x4x200x64xf16>, tensor<2x4x200x64xf16> -> tensor<2x4x100x64xf16>
+  return %o : tensor<2x4x100x64xf16>
+}
+
+// -----
+
+// Ascending keys end with the tile that is cut.
+
+// CHECK-LABEL: func @ascending
+// CHECK:         arith.cmpi slt, %{{.*}}, %c64
+// CHECK-NOT:     tile.first_only
+// CHECK:         return
+func.func @ascending(%q: tensor<2x4x100x64xf16>, %k: tensor<2x4x200x64xf16>) -> tensor<2x4x100x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2>}
     : tensor<2x4x100x64xf16>, tensor<2x4x200x64xf16>, tensor<2x4x200x64xf16> -> tensor<2x4x100x64xf16>
   return %o : tensor<2x4x100x64xf16>
 }

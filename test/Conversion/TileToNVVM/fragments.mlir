@@ -59,7 +59,9 @@ gpu.module @kernels {
   // CHECK:         %[[T0:.*]] = arith.cmpf ogt, %[[S0]]
   // CHECK:         %[[T1:.*]] = arith.cmpf ogt, %[[S1]]
   // CHECK:         %[[ANY:.*]] = arith.ori %[[T0]], %[[T1]] : i1
-  // CHECK:         nvvm.vote.sync any %c-1_i32, %[[ANY]] -> i1
+  // CHECK:         %[[VOTE:.*]] = nvvm.vote.sync any %c-1_i32, %[[ANY]] -> i1
+  // CHECK-NOT:     tile.first_only
+  // CHECK:         memref.store %[[VOTE]]
   // CHECK:         llvm.inline_asm "add.rn.f64 $0, $1, $2;", "=d,d,d"
   // CHECK:         math.fma
   gpu.func @warp(%a: f32, %b: f64, %in: memref<16xf32>, %o: memref<?xi1>, %d: memref<?xf64>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
@@ -77,7 +79,8 @@ gpu.module @kernels {
       tile.yield %r : i1
     } -> !tile.fragment<16xi1, #row>
     %any = tile.any %t : !tile.fragment<16xi1, #row>
-    memref.store %any, %o[%c0] : memref<?xi1>
+    %first = tile.first_only %any
+    memref.store %first, %o[%c0] : memref<?xi1>
     %g = tile.fill %b : !tile.fragment<16xf64, #row>
     %n = tile.map ins(%g : !tile.fragment<16xf64, #row>) {
     ^bb0(%x: f64, %i: index):

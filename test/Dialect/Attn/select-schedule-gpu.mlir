@@ -83,6 +83,16 @@ func.func @d64_masked(%q: tensor<2x16x?x64xf16>) -> tensor<2x16x?x64xf16> {
 
 // Short tiles, whose starts and ends would show. Groups that have the same steps issue
 // their products in turn; those under the mask above do not.
+// Of any length, the tile of keys that may be cut comes first.
+// SM90-LABEL: func @d64_any
+// SM90: schedule = #attn.schedule<tile = 256x64, order = linear, warps = 16, stages = 4, maximum = stale, keys = descending, blocks = shared, products = alternating, groups = in_turn>}
+// SM80-LABEL: func @d64_any
+// SM80-NOT: descending
+func.func @d64_any(%q: tensor<?x32x?x64xf16>) -> tensor<?x32x?x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<?x32x?x64xf16>, tensor<?x32x?x64xf16>, tensor<?x32x?x64xf16> -> tensor<?x32x?x64xf16>
+  return %o : tensor<?x32x?x64xf16>
+}
+
 // SM90-LABEL: func @d64_short
 // SM90: tile = 256x64, order = linear, warps = 16, stages = 4, maximum = stale, blocks = persistent, products = alternating, groups = in_turn>
 func.func @d64_short(%q: tensor<16x32x1024x64xf16>) -> tensor<16x32x1024x64xf16> {

@@ -147,6 +147,21 @@ func.func @any_of_fill(%c: i1, %f: !tile.fragment<16xi1>) -> (i1, i1) {
 
 // -----
 
+// A condition that is known is so in all iterations.
+// CHECK-LABEL: func @first_only_of_constant
+// CHECK-SAME:    (%[[C:.*]]: i1)
+// CHECK:         %[[NO:.*]] = arith.constant false
+// CHECK:         %[[FIRST:.*]] = tile.first_only %[[C]]
+// CHECK:         return %[[NO]], %[[FIRST]]
+func.func @first_only_of_constant(%c: i1) -> (i1, i1) {
+  %no = arith.constant false
+  %0 = tile.first_only %no
+  %1 = tile.first_only %c
+  return %0, %1 : i1, i1
+}
+
+// -----
+
 // A number that is the same for all rows.
 // CHECK-LABEL: func @of_same_rows
 // CHECK-SAME:    (%[[N:.*]]: index)

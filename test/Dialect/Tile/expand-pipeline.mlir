@@ -42,6 +42,56 @@ func.func @fragment_crosses(%k: memref<?x8xf32>, %o: memref<?x8xf32>, %n: index)
 
 // -----
 
+// What holds in the first iteration only: the condition itself in front of the loop,
+// false in stage 0 of others, in branches as well; stage 1 may be the first one's, but
+// not behind the loop, unless it is the only one's.
+// CHECK-LABEL: func.func @first_only(
+// CHECK:       scf.if
+// CHECK-NEXT:    %[[LESS0:.*]] = arith.cmpi
+// CHECK-NOT:   tile.first_only
+// CHECK:       scf.if %[[LESS0]]
+// CHECK:       scf.for %[[J:.*]] = %{{.*}} iter_args({{.*}}%[[LAST:[^ ,]*]] = %[[LESS0]],
+// CHECK:         %[[NOW:.*]] = tile.first_only %[[LAST]]
+// CHECK:         %[[LESS:.*]] = arith.cmpi slt, %[[J]]
+// CHECK-NOT:     tile.first_only
+// CHECK:         %[[NO:.*]] = arith.constant false
+// CHECK:         scf.if %[[NO]]
+// CHECK:         scf.if %[[NOW]]
+// CHECK:         scf.yield %{{.*}}, %[[LESS]],
+// CHECK-NOT:   tile.first_only
+!m = memref<?x8xf32, strided<[?, 1], offset: ?>>
+!f = !tile.fragment<8x8xf32>
+func.func @first_only(%k: memref<?x8xf32>, %o: memref<?x8xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  tile.launch grid(%n) warps 4 ins(%k : memref<?x8xf32>) outs(%o : memref<?x8xf32>) {
+  ^bb0(%b: index, %K: !m, %O: !m):
+    %zero = arith.constant 0.0 : f32
+    %none = tile.fill %zero : !f
+    %all = scf.for %j = %c0 to %n step %c8 iter_args(%sum = %none) -> !f {
+      %less = arith.cmpi slt, %j, %c8 {tile.stage = 0, tile.order = 1} : index
+      %first = tile.first_only %less {tile.stage = 0, tile.order = 2}
+      %t = tile.load %K[%j, %c0] dims [0, 1] {tile.stage = 0, tile.order = 3} : !m -> !f
+      %x = scf.if %first -> !f {
+        scf.yield %none : !f
+      } else {
+        scf.yield %t : !f
+      } {tile.stage = 0, tile.order = 4}
+      %late = tile.first_only %less {tile.stage = 1, tile.order = 0}
+      %next = scf.if %late -> !f {
+        scf.yield %x : !f
+      } else {
+        scf.yield %sum : !f
+      } {tile.stage = 1, tile.order = 5}
+      scf.yield %next : !f
+    }
+    tile.store %all, %O[%c0, %c0] dims [0, 1] : !f, !m
+  }
+  return
+}
+
+// -----
+
 // A loop without stages stays as it is.
 // CHECK-LABEL: func.func @unscheduled(
 // CHECK: scf.for

@@ -50,6 +50,8 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x16x?x64xbf16>, %init: 
     } : index
     // CHECK: tile.any %{{.*}} : !tile.fragment<128xi1>
     %any = tile.any %tests : !tile.fragment<128xi1>
+    // CHECK: tile.first_only %{{.*}}{{$}}
+    %short = tile.first_only %any
     // CHECK: tile.map exact ins(%{{.*}} : !tile.fragment<128x64xf32>) rows(%{{.*}} : !tile.fragment<128xf32>)
     %p = tile.map exact ins(%s : !s) rows(%m : !tile.fragment<128xf32>) {
     ^bb1(%x: f32, %y: f32, %i: index, %j: index):

@@ -99,6 +99,10 @@ OpFoldResult AnyOp::fold(FoldAdaptor) {
   return fill ? fill.getValue() : Value();
 }
 
+OpFoldResult FirstOnlyOp::fold(FoldAdaptor adaptor) {
+  return adaptor.getCondition() ? getCondition() : Value();
+}
+
 OpFoldResult OfRowsOp::fold(FoldAdaptor) {
   Value yielded = cast<YieldOp>(getBody().front().getTerminator()).getValue();
   return yielded == getWhole() ? yielded : Value();

@@ -170,6 +170,15 @@ LogicalResult SkewedLoop::addCrossing(const Scheduled &user, Value value) {
   return success();
 }
 
+/// Returns what a condition is that holds in the first iteration only: itself
+/// in that iteration, which is not in the loop, else false.
+static Value resolve(OpBuilder &builder, FirstOnlyOp op,
+                     const IRMapping &mapping, bool isFirst) {
+  if (isFirst)
+    return mapping.lookupOrDefault(op.getCondition());
+  return arith::ConstantIntOp::create(builder, op.getLoc(), 0, /*width=*/1);
+}
+
 /// Clones the ops of the given stages in order: those of stage 0 with `first`,
 /// those of stage 1 with `second`.
 void SkewedLoop::emit(OpBuilder &builder, IRMapping *first, IRMapping *second) {
@@ -177,9 +186,21 @@ void SkewedLoop::emit(OpBuilder &builder, IRMapping *first, IRMapping *second) {
     IRMapping *mapping = scheduled.stage ? second : first;
     if (!mapping)
       continue;
+    // The steps of the loop have stage 1 of any iteration.
+    bool isSteady = first && second, isKnown = !isSteady || !scheduled.stage;
+    if (auto op = dyn_cast<FirstOnlyOp>(scheduled.op); op && isKnown) {
+      mapping->map(op.getResult(), resolve(builder, op, *mapping, !isSteady));
+      continue;
+    }
     Operation *copy = builder.clone(*scheduled.op, *mapping);
     copy->removeAttr(kStageAttrName);
     copy->removeAttr(kOrderAttrName);
+    if (isKnown)
+      copy->walk([&](FirstOnlyOp op) {
+        OpBuilder nested(op);
+        op.replaceAllUsesWith(resolve(nested, op, {}, !isSteady));
+        op.erase();
+      });
     if (!scheduled.stage || !first)
       continue;
     // Stage 0 of the next iteration is in this step.

@@ -907,6 +907,25 @@ def AnyOp : Tile_Op<"any", [Pure]> {
   let hasVerifier = 1;
 }
 
+def FirstOnlyOp : Tile_Op<"first_only", [Pure]> {
+  let summary = "A condition that holds in a loop's first iteration only";
+  let description = [{
+    Returns `condition`, which is false in all iterations but the first one of the
+    innermost loop around: where keys are visited from the last to the first, only
+    the first tile may have less than all of a step's. A loop that is skewed has its
+    first iteration in front, so that the others do without the condition
+    (`--tile-expand-pipeline`).
+
+    ```mlir
+    %short = tile.first_only %less
+    ```
+  }];
+  let arguments = (ins I1:$condition);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$condition attr-dict";
+  let hasFolder = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//

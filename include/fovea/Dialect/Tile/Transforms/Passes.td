@@ -551,7 +551,8 @@ def TileExpandPipeline : Pass<"tile-expand-pipeline"> {
     first stage 0 and the last stage 1 are peeled copies, under a branch that
     skips everything for a loop without iterations. A loop without stage 1 is
     only reordered. The `pending` of each `tile.wait_mma` is set to the number
-    of products issued between the product and the wait.
+    of products issued between the product and the wait. A `tile.first_only` of
+    stage 0 is its condition in the copy in front, and false in the loop.
 
     It is an error if the order puts an op before one that it depends on, if a
     stage 0 op depends on stage 1 of the same iteration, or if a stage 1 op
