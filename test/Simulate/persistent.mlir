@@ -21,6 +21,8 @@
 // RUN: fovea-run %t.overlap --reference=%s --entry=snaked --target=sm_90a --simulate --seeds=6 --random=2 --check | FileCheck %s
 // RUN: fovea-run %t.overlap --reference=%s --entry=single --target=sm_90a --simulate --seeds=6 --random=3 --check | FileCheck %s
 // RUN: fovea-run %t.overlap --reference=%s --entry=scores --target=sm_90a --simulate --seeds=6 --random=4 --check | FileCheck %s
+// RUN: fovea-run %s --entry=one_step --target=sm_90a --simulate --seeds=6 --random=6 --check | FileCheck %s
+// RUN: fovea-run %s --entry=one_step_in_turn --target=sm_90a --simulate --seeds=6 --random=7 --check | FileCheck %s
 // RUN: fovea-opt %t.overlap --tile-carry-values --canonicalize -o %t.carried
 // RUN: not diff -q %t.overlap %t.carried
 // RUN: fovea-run %t.carried --reference=%s --entry=snaked --target=sm_90a --simulate --seeds=6 --random=2 --check | FileCheck %s
@@ -109,6 +111,19 @@ module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", c
       } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = persistent>}
       : tensor<1x3x150x64xbf16>, tensor<1x3x90x64xbf16>, tensor<1x3x90x64xbf16> -> tensor<1x3x150x64xbf16>
     return %o : tensor<1x3x150x64xbf16>
+  }
+
+  // The keys are one tile, so that the loop over tiles of queries is the one that is
+  // skewed: a result's slot, of which there is one, is taken behind the result before.
+  func.func @one_step(%q: tensor<1x9x100x64xbf16>, %k: tensor<1x9x64x64xbf16>) -> tensor<1x9x100x64xbf16> {
+    %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, blocks = persistent>}
+      : tensor<1x9x100x64xbf16>, tensor<1x9x64x64xbf16>, tensor<1x9x64x64xbf16> -> tensor<1x9x100x64xbf16>
+    return %o : tensor<1x9x100x64xbf16>
+  }
+  func.func @one_step_in_turn(%q: tensor<1x9x128x64xbf16>) -> tensor<1x9x128x64xbf16> {
+    %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2, maximum = stale, blocks = persistent, groups = in_turn>}
+      : tensor<1x9x128x64xbf16>, tensor<1x9x128x64xbf16>, tensor<1x9x128x64xbf16> -> tensor<1x9x128x64xbf16>
+    return %o : tensor<1x9x128x64xbf16>
   }
 
   // Fewer tiles than multiprocessors.

@@ -526,16 +526,16 @@ static void schedule(scf::ForOp loop, SetVector<Value> &late) {
     return StepOrder(loop, graph).assign();
   }
 
-  // Stage 1: those products, what depends on them, and the slots they read.
+  // Stage 1: those products, what depends on them, and the slots they read or
+  // write: a slot that is taken a step ahead may be the one still to be written.
   DenseSet<Operation *> second(later.begin(), later.end());
   graph.addDependents(second);
-  for (Operation *op : graph.getOps()) {
-    auto wait = dyn_cast<WaitOp>(op);
-    if (wait && llvm::all_of(wait->getUsers(), [&](Operation *user) {
+  for (Operation *op : graph.getOps())
+    if (isa<WaitOp, AcquireOp>(op) &&
+        llvm::all_of(op->getUsers(), [&](Operation *user) {
           return second.contains(user);
         }))
-      second.insert(wait);
-  }
+      second.insert(op);
 
   DenseSet<Operation *> ordered;
   int64_t order = 0;
