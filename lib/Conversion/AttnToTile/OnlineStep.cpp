@@ -141,7 +141,7 @@ private:
   RunningValues restartBeside(const StaleStep &stale, RunningValues running,
                               Value &left);
   Value mustRestart(const StaleStep &stale, Value stepSums, Value sums);
-  Restart restart(const StaleStep &stale, Value before);
+  Restart restart(const StaleStep &stale, Value before, bool isBeside);
   Value hasOutgrown(Value stepSums, Value sums);
   Value added(Value a, Value b);
   Value addTo(Value sums, Value probabilities);
@@ -482,8 +482,11 @@ RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
                        : restartBeside(stale, running, left);
 }
 
-/// Computes a step relative to its own maximum.
-Restart StepEmitter::restart(const StaleStep &stale, Value before) {
+/// Computes a step relative to its own maximum, by one multiply-add a score
+/// unless a product runs beside it: then a branch that subtracts large maxima
+/// has no registers (156 bytes spilled where keys are two tiles, d = 128).
+Restart StepEmitter::restart(const StaleStep &stale, Value before,
+                             bool isBeside) {
   auto [numbers, areScores] = stale.exponents;
   auto mapRow = [&](ValueRange rows,
                     llvm::function_ref<Value(Formula &, ValueRange)> body) {
@@ -513,7 +516,7 @@ Restart StepEmitter::restart(const StaleStep &stale, Value before) {
   });
   Formula f = {builder, loc, sizes.accumulation};
   Value factor = f.select(areScores, base2(builder), f.number(1.0));
-  if (!isFused()) {
+  if (isBeside || !isFused()) {
     restart.probabilities = math.map(
         sizes.getScores(), numbers, shift,
         [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
@@ -534,8 +537,8 @@ Restart StepEmitter::restart(const StaleStep &stale, Value before) {
       math.map(sizes.getScores(), numbers, added,
                [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
                  Formula f = {body, loc, sizes.accumulation};
-                 return f.make<math::Exp2Op>(f.make<math::FmaOp>(
-                     elements[0], factor, elements[1]));
+                 return f.make<math::Exp2Op>(
+                     f.make<math::FmaOp>(elements[0], factor, elements[1]));
                });
   return restart;
 }
@@ -561,7 +564,7 @@ RunningValues StepEmitter::restartWhole(const StaleStep &stale,
       builder, loc,
       ValueRange{running.acc, running.max, running.sum, stepSums, rounded});
   builder.setInsertionPointToStart(branch.thenBlock());
-  auto [max, alpha, again] = restart(stale, running.max);
+  auto [max, alpha, again] = restart(stale, running.max, /*isBeside=*/false);
   scf::YieldOp::create(builder, loc,
                        ValueRange{scaled(running.acc, alpha), max,
                                   scaled(running.sum, alpha),
@@ -611,7 +614,7 @@ RunningValues StepEmitter::restartBeside(const StaleStep &stale,
                        ValueRange{stale.probabilities, sums, running.max,
                                   math.fill(sizes.getRows(), 1.0)});
   builder.setInsertionPointToStart(step.thenBlock());
-  auto [max, alpha, again] = restart(stale, running.max);
+  auto [max, alpha, again] = restart(stale, running.max, /*isBeside=*/true);
   Value all = addTo(scaled(running.sum, alpha), again);
   scf::YieldOp::create(builder, loc, ValueRange{again, all, max, alpha});
   builder.setInsertionPointToStart(acc.thenBlock());
@@ -762,10 +765,10 @@ Value fovea::emitOutput(OpBuilder &builder, Location loc,
                [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
                  return isEmpty(body, elements[0]);
                });
-  auto branch = scf::IfOp::create(
-      builder, loc, running.acc.getType(),
-      AnyOp::create(builder, loc, builder.getI1Type(), tests),
-      /*withElseRegion=*/true);
+  auto branch =
+      scf::IfOp::create(builder, loc, running.acc.getType(),
+                        AnyOp::create(builder, loc, builder.getI1Type(), tests),
+                        /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.elseBlock());

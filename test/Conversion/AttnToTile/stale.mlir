@@ -48,23 +48,10 @@
 // CHECK:             math.exp2
 // CHECK:           %[[ALPHA:.*]] = tile.map ins(%[[MAX]], %[[SHRUNK]] :
 // CHECK:             arith.select
-// CHECK:           %[[SHIFT1:.*]] = tile.map ins(%[[FINITE]] :
-// CHECK:             %[[NEGATIVE:.*]] = arith.negf
-// CHECK:             arith.mulf %[[NEGATIVE]], %[[SCALE]]
-// CHECK:           %[[SHIFT2:.*]] = tile.map ins(%[[MAX1]] :
-// CHECK:           %[[TESTS1:.*]] = tile.map ins(%[[SHIFT2]] :
-// CHECK:             arith.cmpf ugt, %{{.*}}, %[[LARGE]]
-// CHECK:           %[[HUGE1:.*]] = tile.any %[[TESTS1]]
-// CHECK:           %[[X:.*]]:2 = scf.if %[[HUGE1]] -> ({{.*}}) {
-// CHECK:             %[[LESS:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[FINITE]] :
-// CHECK:             %[[NO:.*]] = tile.fill
-// CHECK:             scf.yield %[[LESS]], %[[NO]]
-// CHECK:           } else {
-// CHECK:             scf.yield %[[S]], %[[SHIFT1]]
-// CHECK:           }
-// CHECK:           %[[P1:.*]] = tile.map ins(%[[X]]#0 : {{.*}}) rows(%[[X]]#1 :
-// CHECK:             math.fma %{{.*}}, %[[SCALE]], %{{.*}} : f32
-// CHECK:             math.exp2
+// CHECK:           %[[P1:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[FINITE]] :
+// CHECK:             %[[BY:.*]] = math.fma
+// CHECK:             %[[X:.*]] = arith.mulf %[[BY]], %[[SCALE]]
+// CHECK:             math.exp2 %[[X]]
 // CHECK:           %[[SUMA:.*]] = tile.map ins(%[[SUM]] : {{.*}}) rows(%[[ALPHA]] :
 // CHECK:           %[[PARTS1:.*]] = tile.reduce add %[[P1]], %{{.*}} dim 1{{ }}
 // CHECK:           %[[SUM1:.*]] = tile.reduce add %[[PARTS1]], %[[SUMA]] dim 1 neighbors{{ }}
