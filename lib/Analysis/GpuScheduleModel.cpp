@@ -217,6 +217,9 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   constexpr double kStaleBlockLatency[] = {7e-6, 7e-6, 7e-6, 9e-6};
   constexpr double kItemLatency[] = {4e-6, 4e-6, 6e-6, 6e-6};
   constexpr double kExactItemLatency = 2.6e-6;
+  // The keys of a tile from which on all of that shows. (A tile of 256 queries
+  // with 197 keys takes 1.8 us beside its steps on an H100, d = 64.)
+  constexpr double kLatencyKeys = 512;
   // Seconds to clear the flags of blocks, to write a part and to add one.
   // (Measured at 2k: shares gain 2 us at d = 128, where a last round is two
   // fifths full, and lose 4 to 9 at d = 256 and 64, where it is more.)
@@ -356,7 +359,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   double latency =
       steps * (model.latency + (schedule.getStages() == 1 ? kCopyLatency : 0));
   if (schedule.getBlocks() != Blocks::Tiles)
-    latency += isStale ? kItemLatency[groups - 1] : kExactItemLatency;
+    latency += (isStale ? kItemLatency[groups - 1] : kExactItemLatency) *
+               std::min(1.0, steps * keys / kLatencyKeys);
   else
     latency += isStale ? kStaleBlockLatency[groups - 1] : kBlockLatency;
   double seconds = waves * (double(resident) * steps * step + latency);
@@ -564,15 +568,20 @@ static void limitToSequences(AttentionShape &shape, Region &mask) {
 /// Returns true if blocks should get tiles when they are free, since these
 /// differ in what they take: not by a window, which gives all as many keys
 /// (626 TFLOP/s to 609 dealt), and not where few tiles of each head are known
-/// (d = 128, 1k: 131 us to 134), or two for each block. Wider heads lose (d =
-/// 256, 16k: 1327 us to 1378; all on an H200).
+/// and whole (d = 128, 1k: 131 us to 134), or two for each block. Wider heads
+/// lose (d = 256, 16k: 1327 us to 1378; all on an H200). A head of two tiles
+/// has one that takes most of its time, and a tile that is cut less of it
+/// (H100, d = 128, TFLOP/s: 256 157 to 175, 577 283 to 326).
 static bool areTilesUneven(const AttentionShape &shape, ScheduleAttr schedule,
                            const RegionNeeds &needs,
                            machine::TargetAttr target) {
-  constexpr int64_t kWidest = 256, kFewTiles = 8;
-  bool isKnown = shape.hasStaticRows &&
-                 (shape.queries <= kFewTiles * schedule.getQueryTile() ||
-                  countQueryTiles(shape, schedule) <= 2 * target.getCores());
+  constexpr int64_t kWidest = 256, kFewTiles = 8, kTwoTiles = 2;
+  int64_t tiles = llvm::divideCeil(shape.queries, schedule.getQueryTile());
+  bool areFew = tiles > kTwoTiles && tiles <= kFewTiles &&
+                shape.queries % schedule.getQueryTile() == 0;
+  bool isKnown =
+      shape.hasStaticRows &&
+      (areFew || countQueryTiles(shape, schedule) <= 2 * target.getCores());
   return schedule.getOrder() == WorkOrder::LongestFirst && !isKnown &&
          shape.headDim + shape.valueDim <= kWidest &&
          (shape.visible >= kOneEdge || shape.isTested || needs.maskReads);
@@ -762,9 +771,10 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
   // Where softmax takes longer than products, and a mask is in its way, steps
   // with an earlier maximum gain nothing with three groups of warps (d = 64,
   // causal, H200: 440 TFLOP/s at 16k, 195 at 1k; with the exact maximum 454 and
-  // 209; with four groups 532 and 228).
-  bool isNarrowMasked =
-      !op.getMask().empty() && shape.headDim + shape.valueDim <= 128;
+  // 209; with four groups 532 and 228), unless a fourth has no queries.
+  bool isNarrowMasked = !op.getMask().empty() &&
+                        shape.headDim + shape.valueDim <= 128 &&
+                        shape.queries > 3 * tile::kGroupRows;
   constexpr int64_t kWideners = 4;
   int64_t widen = getWideningObstacle(op, target) ? 0 : kWideners;
   auto splitSize = static_cast<int64_t>(op.getSplitSize().value_or(0));

@@ -83,6 +83,38 @@ func.func @d64_masked(%q: tensor<2x16x?x64xf16>) -> tensor<2x16x?x64xf16> {
 
 // Short tiles, whose starts and ends would show. Groups that have the same steps issue
 // their products in turn; those under the mask above do not.
+// Few queries: what begins and ends a tile takes less than where keys are many, so that
+// blocks have several; they are dealt where a head has two tiles, or one is cut, but not
+// where four are whole.
+// SM90-LABEL: func @short_causal
+// SM90: schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 4, maximum = stale, blocks = dealt>}
+// SM90: schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 4, maximum = stale, blocks = dealt>}
+// SM90: schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 4, maximum = stale, blocks = dealt>}
+// SM90: schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 4, maximum = stale, blocks = persistent>}
+func.func @short_causal(%n: tensor<128x32x128x64xbf16>, %q: tensor<64x16x256x128xbf16>, %r: tensor<28x16x577x128xbf16>, %s: tensor<32x16x512x128xbf16>) -> (tensor<128x32x128x64xbf16>, tensor<64x16x256x128xbf16>, tensor<28x16x577x128xbf16>, tensor<32x16x512x128xbf16>) {
+  %a = attn.attention %n, %n, %n scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<128x32x128x64xbf16>, tensor<128x32x128x64xbf16>, tensor<128x32x128x64xbf16> -> tensor<128x32x128x64xbf16>
+  %c = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<64x16x256x128xbf16>, tensor<64x16x256x128xbf16>, tensor<64x16x256x128xbf16> -> tensor<64x16x256x128xbf16>
+  %d = attn.attention %r, %r, %r scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<28x16x577x128xbf16>, tensor<28x16x577x128xbf16>, tensor<28x16x577x128xbf16> -> tensor<28x16x577x128xbf16>
+  %e = attn.attention %s, %s, %s scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<32x16x512x128xbf16>, tensor<32x16x512x128xbf16>, tensor<32x16x512x128xbf16> -> tensor<32x16x512x128xbf16>
+  return %a, %c, %d, %e : tensor<128x32x128x64xbf16>, tensor<64x16x256x128xbf16>, tensor<28x16x577x128xbf16>, tensor<32x16x512x128xbf16>
+}
+
 // Of any length, the tile of keys that may be cut comes first.
 // SM90-LABEL: func @d64_any
 // SM90: schedule = #attn.schedule<tile = 256x64, order = linear, warps = 16, stages = 4, maximum = stale, keys = descending, blocks = shared, products = alternating, groups = in_turn>}

@@ -527,14 +527,14 @@ static void schedule(scf::ForOp loop, SetVector<Value> &late) {
   }
 
   // Stage 1: those products, what depends on them, and the slots they read or
-  // write: a slot that is taken a step ahead may be the one still to be written.
+  // write: a slot that is taken a step ahead may be the one still to be
+  // written.
   DenseSet<Operation *> second(later.begin(), later.end());
   graph.addDependents(second);
   for (Operation *op : graph.getOps())
     if (isa<WaitOp, AcquireOp>(op) &&
-        llvm::all_of(op->getUsers(), [&](Operation *user) {
-          return second.contains(user);
-        }))
+        llvm::all_of(op->getUsers(),
+                     [&](Operation *user) { return second.contains(user); }))
       second.insert(op);
 
   DenseSet<Operation *> ordered;
