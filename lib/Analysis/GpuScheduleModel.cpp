@@ -88,6 +88,19 @@ std::optional<std::string> fovea::getUnfitReason(AttentionOp op,
   return target.isGpu() ? getUnfitOperands(op) : std::nullopt;
 }
 
+std::optional<std::string> fovea::getObstacle(AttentionOp op,
+                                              machine::TargetAttr target) {
+  if (target.isGpu())
+    for (Value operand : {op.getQuery(), op.getValue()}) {
+      int64_t dim = cast<RankedTensorType>(operand.getType()).getDimSize(3);
+      if (ShapedType::isDynamic(dim) || dim > kLargestGpuHeadDim || dim < 1)
+        return llvm::formatv("a head dim is dynamic, 0 or above {0}",
+                             kLargestGpuHeadDim)
+            .str();
+    }
+  return std::nullopt;
+}
+
 bool fovea::usesAny(Operation &op, const llvm::SmallDenseSet<Value> &values) {
   auto isAmong = [&](Value value) { return values.contains(value); };
   return op

@@ -425,8 +425,17 @@ static Status storeAsync(Fiber &fiber, const Instruction &op) {
   if (checkColumn(fiber, op, store.indices.back(),
                   store.source->type.getElementBytes()) != Status::Next)
     return Status::Failed;
-  if (storeOp.getValid())
+  if (storeOp.getValid()) {
     store.valid = fiber.getInt(op, 2 + storeOp.getIndices().size());
+    int64_t dim = storeOp.getDims().front();
+    int64_t row = store.indices[dim], size = store.target->sizes[dim];
+    if (*store.valid > 0 && row + *store.valid > size) {
+      fiber.emitError(op.op)
+          << "has " << *store.valid << " valid rows from row " << row
+          << " on, beyond the memref's " << size;
+      return Status::Failed;
+    }
+  }
   fiber.role->stores.push_back(std::move(store));
   return Status::Next;
 }

@@ -111,6 +111,8 @@ class Attention(Statement):
     #: For linalg: True if heads come before positions; softmax in one or four.
     heads_first: bool = True
     one_softmax: bool = False
+    #: For an op: its schedule, as MLIR; none: the compiler's.
+    schedule: str = None
 
     def declare(self, program):
         q, v = program.tensors[self.q], program.tensors[self.v]
@@ -177,6 +179,8 @@ class Attention(Statement):
                 line += " score " + regions[0]
             if m:
                 line += " mask " + regions[1]
+            if self.schedule:
+                line += f" {{schedule = {self.schedule}}}"
             line += f" : {', '.join(kinds)} -> {program.kind(self.out)}"
             return [line + (f", {program.kind(self.lse)}" if self.lse else "")]
         b, h, _, sq, sk, _, _ = self.dims(program)

@@ -14,6 +14,7 @@ from .check import make_operands, plain
 from .expressions import Node
 from .graph import (FLOATS, Elementwise, Loop, Norm, Operand, Program, Residual, Rope,
                     Scale)
+from .schedules import draw
 
 HEAD_DIMS = [1, 2, 3, 4, 5, 7, 8, 8, 16, 16, 17, 24, 32, 32, 40, 48, 64, 64, 64,
              72, 80, 96, 100, 128, 128, 160, 192, 256]
@@ -672,7 +673,13 @@ class Generator:
 
 
 def generate(seed, index, target="host", simulate=False, gradients="both",
-             compile_only=False):
+             compile_only=False, schedules=False):
     case = Generator(seed, index, target, simulate, gradients).make()
     case.compile_only = compile_only
+    if schedules:
+        # By numbers of their own, so that the graph is the same without.
+        rng = np.random.default_rng([seed, index, 1])
+        for statement in case.program.body:
+            if isinstance(statement, Attention) and statement.form == "op":
+                statement.schedule = draw(rng, target, bool(statement.mask))
     return case

@@ -32,6 +32,8 @@ def parse(arguments):
         help="a GPU's kernels in the tile interpreter, at small sizes")
     add("--compile", action="store_true",
         help="compile for a GPU and run nothing, which takes no GPU")
+    add("--schedules", action="store_true",
+        help="random schedules of attention, on a GPU")
     add("--gradients", default="both", choices=["no", "yes", "both"],
         help="whether cases have a backward pass (default: some)")
     add("--jobs", type=int, default=os.cpu_count(), help="processes")
@@ -48,6 +50,9 @@ def parse(arguments):
     if arguments.target == "host" and (arguments.simulate or arguments.compile):
         parser.error("--simulate and --compile are of a GPU: --target is host, "
                      "expected sm_80 or sm_90a")
+    if arguments.target == "host" and arguments.schedules:
+        parser.error("--schedules are of a GPU: --target is host, expected "
+                     "sm_80 or sm_90a")
     return arguments
 
 
@@ -100,7 +105,8 @@ def save(case, outcome, folder, arguments):
              f"scripts/fuzz --cases 1 --start {case.index} --seed {case.seed} "
              f"--target {case.target} --gradients {arguments.gradients}"
              + (" --simulate" if case.simulate else "")
-             + (" --compile" if case.compile_only else ""),
+             + (" --compile" if case.compile_only else "")
+             + (" --schedules" if arguments.schedules else ""),
              "fovea-run case.mlir " + " ".join(check.command(case) + inputs),
              f"mode {case.mode}, textbook {case.textbook}, partition "
              f"{case.partition}; memory: {', '.join(layouts) or 'contiguous'}"]
@@ -134,7 +140,7 @@ def main(arguments=None):
         make = lambda key: case
     else:
         options = (arguments.target, arguments.simulate, arguments.gradients,
-                   arguments.compile)
+                   arguments.compile, arguments.schedules)
 
         def make(key):
             return generate(arguments.seed, key, *options)

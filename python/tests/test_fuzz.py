@@ -5,6 +5,7 @@ rounds, and some fixed cases pass on the host and in the simulation."""
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -96,6 +97,25 @@ def test_cases_are_the_same_again():
             other = make_operands(two)[name]
             assert value.equal(other) or value.isnan().any()
     assert generate(3, 1).program.text != generate(4, 1).program.text
+
+
+def test_schedules_are_all_that_differs():
+    """Attention ops have them, of every kind, and what a schedule cannot have is
+    no failure, if a case has schedules."""
+    written = []
+    for index in range(120):
+        plain = generate(3, index, "sm_90a").program.text
+        case = generate(3, index, "sm_90a", schedules=True)
+        text = case.program.text
+        written += re.findall(r"#attn.schedule<[^>]*>", text)
+        assert re.sub(r" \{schedule = #attn.schedule<[^>]*>\}", "", text) == plain
+        has_schedule = "#attn.schedule" in text
+        assert check.is_limit(case, "has a schedule whose tile") == has_schedule
+        assert not check.is_limit(case, "something else")
+    for part in ("stale", "descending", "persistent", "shared", "dealt",
+                 "alternating", "in_turn", "tiled", "split",
+                 "cluster"):
+        assert any(part in schedule for schedule in written), part
 
 
 _DIGEST = """
@@ -454,6 +474,7 @@ def test_failures_leave_reproducers(tmp_path):
 @pytest.mark.parametrize("options", [
     ["--cases", "80"],
     ["--cases", "15", "--target", "sm_90a", "--simulate"],
+    ["--cases", "12", "--target", "sm_90a", "--simulate", "--schedules"],
     ["--cases", "15", "--target", "sm_80", "--simulate"],
     ["--cases", "15", "--target", "sm_90a", "--compile"]], ids=" ".join)
 def test_fixed_cases(options, tmp_path, capsys):

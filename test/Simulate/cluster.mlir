@@ -22,6 +22,7 @@
 // RUN: fovea-run %t.roles --reference=%s --entry=any --dims=0,64 --target=sm_90a --simulate --random=4 --check | FileCheck %s
 // RUN: fovea-run %t.roles --reference=%s --entry=descending --dims=300,530 --target=sm_90a --simulate --seeds=2 --random=5 --check | FileCheck %s
 // RUN: fovea-run %t.roles --reference=%s --entry=descending --dims=64,0 --target=sm_90a --simulate --random=5 --check | FileCheck %s
+// RUN: fovea-run %s --entry=one_tile --target=sm_90a --simulate --seeds=4 --random=6 --check | FileCheck %s
 //
 // ROLES-LABEL: func.func @tiles
 // ROLES:       tile.launch {{.*}} cluster 2 warps
@@ -54,6 +55,11 @@ module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", c
     %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 128x32, order = linear, warps = 8, stages = 2, maximum = stale, blocks = persistent, cluster = 2>}
       : tensor<2x4x200x128xf16>, tensor<2x2x100x128xf16>, tensor<2x2x100x128xf16> -> tensor<2x4x200x128xf16>
     return %o : tensor<2x4x200x128xf16>
+  }
+  func.func @one_tile(%q: tensor<1x2x20x128xbf16>, %k: tensor<1x2x50x128xbf16>) -> tensor<1x2x20x128xbf16> {
+    %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 64x16, order = linear, warps = 4, stages = 2, maximum = stale, blocks = persistent, cluster = 2>}
+      : tensor<1x2x20x128xbf16>, tensor<1x2x50x128xbf16>, tensor<1x2x50x128xbf16> -> tensor<1x2x20x128xbf16>
+    return %o : tensor<1x2x20x128xbf16>
   }
   // The tile of keys that is cut comes first.
   func.func @descending(%q: tensor<1x2x?x128xbf16>, %k: tensor<1x2x?x128xbf16>) -> tensor<1x2x?x128xbf16> {

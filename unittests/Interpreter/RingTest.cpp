@@ -297,6 +297,19 @@ TEST_F(RingTest, TileLoadedAnewWhileAProductReads) {
               "'tile.load' op overwrites a tile while it is read");
 }
 
+TEST_F(RingTest, ValidRowsBeyondTheMemref) {
+  expectError(
+      kAcquire + kLoad,
+      kWait + kMma + kRelease +
+          "%tile = tile.to_shared %next : !f -> !tile.shared<16x16xf32>\n"
+          "tile.store_async %tile, %O[%c1, %c0] dims [0, 1] valid(%c16) : "
+          "!tile.shared<16x16xf32>, !o\n"
+          "tile.wait_stores\n" +
+          kYield,
+      "'tile.store_async' op has 16 valid rows from row 1 on, beyond the "
+      "memref's 16");
+}
+
 TEST_F(RingTest, StoreNeverWaitedFor) {
   expectError(kAcquire + kLoad,
               kWait + kMma + kRelease +

@@ -92,6 +92,12 @@ std::optional<std::string> getUnfitReason(attn::AttentionOp op,
 std::optional<std::string> getUnfitReason(attn::AttentionBackwardOp op,
                                           machine::TargetAttr target);
 
+/// Returns the reason for which `op` is not computed by a schedule, not even by
+/// one that a person wrote, or nullopt: on GPUs head dims must be known and up
+/// to 256.
+std::optional<std::string> getObstacle(attn::AttentionOp op,
+                                       machine::TargetAttr target);
+
 /// Elementwise or row-wise work that makes the keys or values of one attention.
 struct KeyProducer {
   /// Scalar operations, including memory accesses, to make all keys once.

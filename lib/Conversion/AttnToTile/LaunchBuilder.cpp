@@ -283,8 +283,10 @@ void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
   for (OpFoldResult count : ArrayRef(counts).drop_front(outer + 1))
     fastest = index.mul(fastest, count);
   // The blocks of a cluster take tiles of queries side by side. One behind the
-  // last tile reads zeros, and its results are not written.
-  int64_t cluster = schedule.getCluster();
+  // last tile reads zeros, and its results are not written; the only tile may
+  // be as small as its rows, and has no neighbour.
+  int64_t cluster =
+      IndexMath::constantOf(fastest) == 1 ? 1 : schedule.getCluster();
   if (cluster > 1)
     fastest = index.ceilDiv(fastest, index.constant(cluster));
   SmallVector<Value> grid = {index.materialize(fastest)};

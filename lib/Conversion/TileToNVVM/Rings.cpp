@@ -347,7 +347,10 @@ struct RingLowering : RingPattern<RingOp> {
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     const RingReaders::Reader &reader = readers.get(op.getRing());
-    if (!reader.arrivals)
+    // Where a mask keeps no key, a ring of keys only lends its memory.
+    bool isMemory = llvm::all_of(op.getRing().getUsers(),
+                                 llvm::IsaPred<ToSharedOp, RingOp>);
+    if (!reader.arrivals && !isMemory)
       return op.emitOpError("expected a role that releases its slots");
     Value slots = getSharedAddress(builder, op, getSharedOffset(op));
     Value barriers = getSharedAddress(builder, op, getBarrierOffset(op));
@@ -363,7 +366,7 @@ struct RingLowering : RingPattern<RingOp> {
       ImplicitLocOpBuilder one(op.getLoc(), nested);
       int64_t stages = op.getRing().getType().getStages();
       SmallVector<int64_t> arrivals(stages, reader.copiers);
-      arrivals.append(stages, reader.arrivals);
+      arrivals.append(stages, std::max<int64_t>(reader.arrivals, 1));
       if (reader.hasRows)
         arrivals.push_back(1);
       for (auto [index, count] : llvm::enumerate(arrivals)) {

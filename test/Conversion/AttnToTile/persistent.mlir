@@ -78,6 +78,17 @@ func.func @cluster(%q: tensor<1x2x570x128xf16>) -> tensor<1x2x570x128xf16> {
   return %o : tensor<1x2x570x128xf16>
 }
 
+// The only tile is as small as its rows: a block behind it would begin among them.
+// CHECK-LABEL: func @no_neighbour
+// CHECK:       tile.launch kernel "attention" grid(%c1{{.*}}, %{{.*}}, %{{.*}}) warps 4
+// CHECK-NOT:   tile.cluster_rank
+// CHECK:       return
+func.func @no_neighbour(%q: tensor<1x2x20x128xf16>) -> tensor<1x2x20x128xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, cluster = 2>}
+    : tensor<1x2x20x128xf16>, tensor<1x2x20x128xf16>, tensor<1x2x20x128xf16> -> tensor<1x2x20x128xf16>
+  return %o : tensor<1x2x20x128xf16>
+}
+
 // Rows behind the last one end the loop early; where blocks share programs, which take
 // the same time, they do not.
 // CHECK-LABEL: func @no_rows

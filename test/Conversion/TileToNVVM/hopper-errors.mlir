@@ -84,6 +84,8 @@ gpu.module @kernels {
     // expected-error@+2 {{expected a role that releases its slots}}
     // expected-error@+1 {{failed to legalize}}
     %r = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 65536 : i64} : !ring
+    %c0 = arith.constant 0 : index
+    %s = tile.acquire %r[%c0] : !ring
     gpu.return
   }
 }

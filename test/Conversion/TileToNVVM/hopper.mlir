@@ -442,6 +442,27 @@ module attributes {gpu.container_module} {
 
 // -----
 
+// A ring of which no slot is taken, since a mask keeps no key, lends its memory.
+#acc = #tile.layout<64x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!ring = !tile.ring<1 x !tile>
+gpu.module @kernels {
+  // CHECK-LABEL: gpu.func @lends(
+  // CHECK-COUNT-2: mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.*}}, %c1_i32
+  // CHECK:       nvvm.stmatrix
+  gpu.func @lends(%x: bf16, %out: !tile.tensor_map<2 x !tile>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %ring = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 16384 : i64} : !ring
+    %v = tile.fill %x : !tile.fragment<64x64xbf16, #acc>
+    %t = tile.to_shared %v reuses %ring : !tile.fragment<64x64xbf16, #acc>, !ring -> !tile
+    tile.store_async %t, %out[%c0, %c0] dims [0, 1] : !tile, !tile.tensor_map<2 x !tile>
+    tile.wait_stores
+    gpu.return
+  }
+}
+
+// -----
+
 // A result goes to the slots of a ring, four matrices at a time, and by one
 // thread on to global memory, a panel at a time. A lane has the address of a row of
 // a matrix: of both halves of a warp's rows, and of two groups of columns.

@@ -411,6 +411,18 @@ func.func @long_d256(%q: tensor<1x8x16384x256xbf16>) -> tensor<1x8x16384x256xbf1
   return %o : tensor<1x8x16384x256xbf16>
 }
 
+// A schedule by hand, with which no kernel could be made.
+// REMARK: a head dim is dynamic, 0 or above 256, so that its schedule is not used
+// REMARK: a head dim is no multiple of 8 up to 256; attention is written out, kernel by kernel
+// SM90-LABEL: func @unfit
+// SM90-NOT: schedule
+// SM90: return
+func.func @unfit(%q: tensor<2x16x512x?xf16>) -> tensor<2x16x512x?xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+    : tensor<2x16x512x?xf16>, tensor<2x16x512x?xf16>, tensor<2x16x512x?xf16> -> tensor<2x16x512x?xf16>
+  return %o : tensor<2x16x512x?xf16>
+}
+
 // One query per head: the smallest tile.
 // SM90-LABEL: func @decode
 // SM90: tile = 64x{{[0-9]+}}, order = linear, warps = 4

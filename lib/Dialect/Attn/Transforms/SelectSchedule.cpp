@@ -126,8 +126,22 @@ private:
   }
   void explain(AttentionBackwardOp, machine::TargetAttr) {}
 
+  /// Takes a schedule away with which attention could not be computed.
+  void dropUnfit(AttentionOp op, machine::TargetAttr target) {
+    std::optional<std::string> obstacle = getObstacle(op, target);
+    if (!obstacle)
+      return;
+    remark::missed(op.getLoc(), remark::RemarkOpts::name("unfit").category(
+                                    "attn-select-schedule"))
+        << *obstacle + ", so that its schedule is not used";
+    op.removeScheduleAttr();
+  }
+  void dropUnfit(AttentionBackwardOp, machine::TargetAttr) {}
+
   template <typename OpTy>
   LogicalResult select(OpTy op, machine::TargetAttr target, StringRef what) {
+    if (op.getSchedule())
+      dropUnfit(op, target);
     if (op.getSchedule()) {
       ++numKept;
       LDBG() << what << " at " << op.getLoc() << " has " << op.getScheduleAttr()
