@@ -784,10 +784,11 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
   // Where softmax takes longer than products, and a mask is in its way, steps
   // with an earlier maximum gain nothing with three groups of warps (d = 64,
   // causal, H200: 440 TFLOP/s at 16k, 195 at 1k; with the exact maximum 454 and
-  // 209; with four groups 532 and 228), unless a fourth has no queries.
-  bool isNarrowMasked = !op.getMask().empty() &&
-                        shape.headDim + shape.valueDim <= 128 &&
-                        shape.queries > 3 * tile::kGroupRows;
+  // 209; with four groups 532 and 228), unless a fourth has no queries, and
+  // blocks may have several tiles (128: 47 to 90).
+  bool isNarrowMasked =
+      !op.getMask().empty() && shape.headDim + shape.valueDim <= 128;
+  bool lacksGroup = shape.queries <= 3 * tile::kGroupRows;
   constexpr int64_t kWideners = 4;
   int64_t widen = getWideningObstacle(op, target) ? 0 : kWideners;
   auto splitSize = static_cast<int64_t>(op.getSplitSize().value_or(0));
@@ -834,7 +835,8 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
           // WGMMA; they are short enough to need copies further ahead.
           bool isStale = footprint.usesWgmma && !parts && passes == 1 &&
                          !op.getDropout() && keys && !splitSize &&
-                         (isAlternating || !isNarrowMasked);
+                         (isAlternating || !isNarrowMasked ||
+                          (lacksGroup && !needs.hasLengths));
           if (isStale)
             candidate =
                 candidate.with({.maximum = Maximum::Stale, .keys = keys});
