@@ -68,19 +68,27 @@ FloatType fovea::getProductType(AttentionBackwardOp op) {
   return lacksRange ? Float32Type::get(type.getContext()) : type;
 }
 
+/// Returns true if head dims are known, multiples of `multiple`, and up to the
+/// largest that a kernel takes.
+template <typename OpTy>
+static bool hasHeadDims(OpTy op, int64_t multiple) {
+  return llvm::all_of(
+      ArrayRef<Value>{op.getQuery(), op.getValue()}, [&](Value operand) {
+        int64_t dim = cast<RankedTensorType>(operand.getType()).getDimSize(3);
+        return !ShapedType::isDynamic(dim) && dim >= 1 &&
+               dim <= kLargestGpuHeadDim && dim % multiple == 0;
+      });
+}
+
 /// Returns the reason for which no kernel takes operands of these types, or
 /// nullopt.
 template <typename OpTy>
 static std::optional<std::string> getUnfitOperands(OpTy op) {
-  auto query = cast<RankedTensorType>(op.getQuery().getType());
-  auto value = cast<RankedTensorType>(op.getValue().getType());
-  for (int64_t dim : {query.getDimSize(3), value.getDimSize(3)})
-    if (ShapedType::isDynamic(dim) || dim % 8 || dim > kLargestGpuHeadDim ||
-        dim < 1)
-      return llvm::formatv("a head dim is no multiple of 8 up to {0}",
-                           kLargestGpuHeadDim)
-          .str();
-  return std::nullopt;
+  if (hasHeadDims(op, /*multiple=*/8))
+    return std::nullopt;
+  return llvm::formatv("a head dim is no multiple of 8 up to {0}",
+                       kLargestGpuHeadDim)
+      .str();
 }
 
 std::optional<std::string> fovea::getUnfitReason(AttentionOp op,
@@ -88,17 +96,13 @@ std::optional<std::string> fovea::getUnfitReason(AttentionOp op,
   return target.isGpu() ? getUnfitOperands(op) : std::nullopt;
 }
 
-std::optional<std::string> fovea::getObstacle(AttentionOp op,
-                                              machine::TargetAttr target) {
-  if (target.isGpu())
-    for (Value operand : {op.getQuery(), op.getValue()}) {
-      int64_t dim = cast<RankedTensorType>(operand.getType()).getDimSize(3);
-      if (ShapedType::isDynamic(dim) || dim > kLargestGpuHeadDim || dim < 1)
-        return llvm::formatv("a head dim is dynamic, 0 or above {0}",
-                             kLargestGpuHeadDim)
-            .str();
-    }
-  return std::nullopt;
+std::optional<std::string>
+fovea::getScheduleObstacle(AttentionOp op, machine::TargetAttr target) {
+  if (!target.isGpu() || hasHeadDims(op, /*multiple=*/1))
+    return std::nullopt;
+  return llvm::formatv("a head dim is dynamic, 0 or above {0}",
+                       kLargestGpuHeadDim)
+      .str();
 }
 
 bool fovea::usesAny(Operation &op, const llvm::SmallDenseSet<Value> &values) {
@@ -788,7 +792,6 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
   // blocks may have several tiles (128: 47 to 90).
   bool isNarrowMasked =
       !op.getMask().empty() && shape.headDim + shape.valueDim <= 128;
-  bool lacksGroup = shape.queries <= 3 * tile::kGroupRows;
   constexpr int64_t kWideners = 4;
   int64_t widen = getWideningObstacle(op, target) ? 0 : kWideners;
   auto splitSize = static_cast<int64_t>(op.getSplitSize().value_or(0));
@@ -796,6 +799,9 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
   // Bytes of which rings have whole rows.
   constexpr int64_t kNarrowestSwizzle = 32;
   constexpr int64_t kMostWarps = 16;
+  // The fourth group of the largest tile would have no query.
+  bool lacksGroup =
+      shape.queries <= (kMostWarps / kGroupWarps - 1) * tile::kGroupRows;
   SmallVector<int64_t> warpCounts{8, 4};
   if (hasRoles)
     warpCounts = {kMostWarps, 12, 8, 4};

@@ -31,7 +31,7 @@ LIMITS = [
 
 #: What an error says of a schedule by hand (`--schedules`) that a graph or a GPU
 #: cannot have: one that needs too much memory or, in the interpreter, would spill.
-OF_SCHEDULES = (r"schedule|registers a thread for its fragments"
+OF_SCHEDULES = (r"has a schedule|registers a thread for its fragments"
                 r"|bytes of shared memory, but a block has")
 
 INTEGERS = {"i1": torch.bool, "i8": torch.int8, "i16": torch.int16,

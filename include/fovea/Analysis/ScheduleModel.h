@@ -95,8 +95,8 @@ std::optional<std::string> getUnfitReason(attn::AttentionBackwardOp op,
 /// Returns the reason for which `op` is not computed by a schedule, not even by
 /// one that a person wrote, or nullopt: on GPUs head dims must be known and up
 /// to 256.
-std::optional<std::string> getObstacle(attn::AttentionOp op,
-                                       machine::TargetAttr target);
+std::optional<std::string> getScheduleObstacle(attn::AttentionOp op,
+                                               machine::TargetAttr target);
 
 /// Elementwise or row-wise work that makes the keys or values of one attention.
 struct KeyProducer {

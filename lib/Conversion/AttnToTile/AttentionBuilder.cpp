@@ -21,8 +21,8 @@
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/MathExtras.h"
-
 #include "llvm/Support/SaveAndRestore.h"
+
 #include <limits>
 
 using namespace mlir;

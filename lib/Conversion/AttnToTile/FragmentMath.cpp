@@ -55,6 +55,12 @@ Value FragmentMath::choose(OpFoldResult condition, FragmentType type,
   return branch.getResult(0);
 }
 
+Value FragmentMath::any(FragmentType type, ValueRange ins, Body body) {
+  Type isTrue = builder.getI1Type();
+  Value tests = map(type.cloneWith(isTrue), ins, {}, body);
+  return AnyOp::create(builder, loc, isTrue, tests);
+}
+
 Value FragmentMath::fill(FragmentType type, double value) {
   Value scalar = arith::ConstantOp::create(
       builder, loc, builder.getFloatAttr(type.getElementType(), value));

@@ -40,6 +40,10 @@ public:
   mlir::Value choose(mlir::OpFoldResult condition, tile::FragmentType type,
                      Emitter then, Emitter otherwise);
 
+  /// Returns true in warps for which `body` computes an element that is true,
+  /// of a fragment of the shape of `type`.
+  mlir::Value any(tile::FragmentType type, mlir::ValueRange ins, Body body);
+
   mlir::Value fill(tile::FragmentType type, double value);
   mlir::Value reduce(tile::Reduction kind, mlir::Value input, mlir::Value init);
 

@@ -119,11 +119,11 @@ private:
   Value subtracted(Value max);
   Value getShift(Value subtracted);
   Value exponentials(Value scores, Value subtracted);
-  Value exactExponentials(Value scores, Value subtracted);
+  Value exactExponentials(Value scores, Value subtracted, Value factor = {});
   std::pair<Value, Value> subtractLarge(Value numbers, Value subtracted,
                                         Value shift, Value isLarge);
   Value fusedExponentials(Value scores, Value subtracted);
-  Value shiftedExponentials(Value scores, Value shift);
+  Value shiftedExponentials(Value scores, Value shift, Value factor = {});
   Value tiltedExponentials(Value scores, Value max);
   Exponents exponents(Value scores, Value max, Value isLarge);
   Value shrinkage(Value max, Value subtracted);
@@ -173,15 +173,17 @@ Value StepEmitter::exponentials(Value scores, Value subtracted) {
 }
 
 /// Returns the same. The difference comes first: it is exact where it matters,
-/// however large both are.
-Value StepEmitter::exactExponentials(Value scores, Value subtracted) {
+/// however large both are. `factor` turns it into base 2, if that of scores
+/// does not.
+Value StepEmitter::exactExponentials(Value scores, Value subtracted,
+                                     Value factor) {
   return math.map(
       sizes.getScores(), scores, subtracted,
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         Value difference =
             emitExactSum(body, loc, elements[0], elements[1], /*sign=*/-1.0);
-        Value exponent =
-            arith::MulFOp::create(body, loc, difference, base2(body));
+        Value exponent = arith::MulFOp::create(body, loc, difference,
+                                               factor ? factor : base2(body));
         return math::Exp2Op::create(body, loc, exponent);
       });
 }
@@ -196,12 +198,15 @@ Value StepEmitter::getShift(Value subtracted) {
       });
 }
 
-Value StepEmitter::shiftedExponentials(Value scores, Value shift) {
+/// Returns exponentials of scores to which a maximum's shift is added in base
+/// 2, into which `factor` turns them, if that of scores does not.
+Value StepEmitter::shiftedExponentials(Value scores, Value shift,
+                                       Value factor) {
   return math.map(
       sizes.getScores(), scores, shift,
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value exponent = math::FmaOp::create(body, loc, elements[0],
-                                             base2(body), elements[1]);
+        Value exponent = math::FmaOp::create(
+            body, loc, elements[0], factor ? factor : base2(body), elements[1]);
         return math::Exp2Op::create(body, loc, exponent);
       });
 }
@@ -241,33 +246,31 @@ Value StepEmitter::hasLargeShift(Value shift, bool withTerm) {
   withTerm &= term.has_value();
   if (withTerm)
     inputs.push_back(slopes);
-  Value tests =
-      math.map(sizes.getRows().cloneWith(builder.getI1Type()), inputs, {},
-               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-                 Formula f = {body, loc, sizes.accumulation};
-                 auto isLarge = [&](Value number, double most) {
-                   return f.compare(arith::CmpFPredicate::UGT,
-                                    f.make<math::AbsFOp>(number), most);
-                 };
-                 Value isLargeShift = isLarge(elements[0], kLargestFused);
-                 if (!withTerm)
-                   return isLargeShift;
-                 double reach = std::abs(double(term->step)) *
-                                double(sizes.keys) * unit.getBase2();
-                 return f.make<arith::OrIOp>(
-                     isLargeShift, isLarge(elements[1], kLargestTerm / reach));
-               });
-  return AnyOp::create(builder, loc, builder.getI1Type(), tests);
+  return math.any(
+      sizes.getRows(), inputs,
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Formula f = {body, loc, sizes.accumulation};
+        auto isLarge = [&](Value number, double most) {
+          return f.compare(arith::CmpFPredicate::UGT,
+                           f.make<math::AbsFOp>(number), most);
+        };
+        Value isLargeShift = isLarge(elements[0], kLargestFused);
+        if (!withTerm)
+          return isLargeShift;
+        double reach =
+            std::abs(double(term->step)) * double(sizes.keys) * unit.getBase2();
+        return f.make<arith::OrIOp>(isLargeShift,
+                                    isLarge(elements[1], kLargestTerm / reach));
+      });
 }
 
 /// Returns true if a maximum is minus infinity.
 Value StepEmitter::isLowest(Value max) {
-  Value tests =
-      math.map(sizes.getRows().cloneWith(builder.getI1Type()), max, {},
-               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-                 return isEqualTo(body, loc, elements[0], -kInfinity);
-               });
-  return AnyOp::create(builder, loc, builder.getI1Type(), tests);
+  return math.any(
+      sizes.getRows(), max,
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        return isEqualTo(body, loc, elements[0], -kInfinity);
+      });
 }
 
 /// Returns numbers, and what is added in base 2 to subtract `subtracted` from
@@ -390,8 +393,8 @@ Value StepEmitter::hasOutgrown(Value stepSums, Value sums) {
   bool hasParts = sizes.getSums() != sizes.getRows();
   int64_t terms = sizes.keys / (hasParts ? kRowThreads : 1);
   double constant = kMostGrowth + kGrowthOfTerm * double(terms);
-  Value tests = math.map(
-      sizes.getSums().cloneWith(builder.getI1Type()), {stepSums, sums}, {},
+  return math.any(
+      sizes.getSums(), {stepSums, sums},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         Formula f = {body, loc, sizes.accumulation};
         Value grown = f.make<math::FmaOp>(elements[1], f.number(kGrowthOfSum),
@@ -402,7 +405,6 @@ Value StepEmitter::hasOutgrown(Value stepSums, Value sums) {
         return arith::CmpFOp::create(body, loc, arith::CmpFPredicate::UGT,
                                      elements[0], most);
       });
-  return AnyOp::create(builder, loc, builder.getI1Type(), tests);
 }
 
 Value StepEmitter::added(Value a, Value b) {
@@ -517,14 +519,7 @@ Restart StepEmitter::restart(const StaleStep &stale, Value before,
   Formula f = {builder, loc, sizes.accumulation};
   Value factor = f.select(areScores, base2(builder), f.number(1.0));
   if (isBeside || !isFused()) {
-    restart.probabilities = math.map(
-        sizes.getScores(), numbers, shift,
-        [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-          Formula f = {body, loc, sizes.accumulation};
-          Value difference = emitExactSum(body, loc, elements[0], elements[1],
-                                          /*sign=*/-1.0);
-          return f.make<math::Exp2Op>(f.mul(difference, factor));
-        });
+    restart.probabilities = exactExponentials(numbers, shift, factor);
     return restart;
   }
   Value added = mapRow(shift, [&](Formula &f, ValueRange rows) {
@@ -533,13 +528,7 @@ Restart StepEmitter::restart(const StaleStep &stale, Value before,
   // The next step asks the same of this maximum.
   Value isLarge = hasLargeShift(getShift(restart.max), /*withTerm=*/false);
   std::tie(numbers, added) = subtractLarge(numbers, shift, added, isLarge);
-  restart.probabilities =
-      math.map(sizes.getScores(), numbers, added,
-               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-                 Formula f = {body, loc, sizes.accumulation};
-                 return f.make<math::Exp2Op>(
-                     f.make<math::FmaOp>(elements[0], factor, elements[1]));
-               });
+  restart.probabilities = shiftedExponentials(numbers, added, factor);
   return restart;
 }
 
@@ -760,32 +749,25 @@ Value fovea::emitOutput(OpBuilder &builder, Location loc,
   auto isEmpty = [&](OpBuilder &body, Value inverse) {
     return isEqualTo(body, loc, inverse, 0.0);
   };
-  Value tests =
-      math.map(sizes.getRows().cloneWith(builder.getI1Type()), inverse, {},
+  Value hasEmpty =
+      math.any(sizes.getRows(), inverse,
                [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
                  return isEmpty(body, elements[0]);
                });
-  auto branch =
-      scf::IfOp::create(builder, loc, running.acc.getType(),
-                        AnyOp::create(builder, loc, builder.getI1Type(), tests),
-                        /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(builder, loc, running.acc);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    Value cleared = math.map(
+  auto clear = [&] {
+    return math.map(
         sizes.getOutput(), running.acc, inverse,
         [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
           return arith::SelectOp::create(body, loc, isEmpty(body, elements[1]),
                                          constant(body, 0.0), elements[0]);
         });
-    scf::YieldOp::create(builder, loc, cleared);
-  }
+  };
+  Value acc = math.choose(hasEmpty, sizes.getOutput(), clear,
+                          [&] { return running.acc; });
   auto result = FragmentType::get(
       builder.getContext(), sizes.getOutput().getShape(), type, LayoutAttr());
   return math.map(
-      result, branch.getResult(0), inverse,
+      result, acc, inverse,
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         Value output =
             arith::MulFOp::create(body, loc, elements[0], elements[1]);

@@ -238,10 +238,6 @@ struct ConvertAny final : OpConversionPattern<AnyOp> {
   }
 };
 
-} // namespace
-
-namespace {
-
 struct ConvertFirstOnly final : OpConversionPattern<FirstOnlyOp> {
   using OpConversionPattern::OpConversionPattern;
 

@@ -603,9 +603,8 @@ class FragmentWrite {
 public:
   FragmentWrite(OpBuilder &builder, Operation *op, FragmentType value,
                 SharedType type, Value address, int64_t column = 0)
-      : builder(builder), op(op), loc(op->getLoc()), value(value),
-        layout(value.getLayout()), type(type), address(address),
-        column(column) {}
+      : builder(builder), op(op), loc(op->getLoc()), layout(value.getLayout()),
+        type(type), address(address), column(column) {}
 
   void store(ValueRange registers);
 
@@ -625,7 +624,6 @@ private:
   OpBuilder &builder;
   Operation *op;
   Location loc;
-  FragmentType value;
   LayoutAttr layout;
   SharedType type;
   Value address;
@@ -635,12 +633,10 @@ private:
 } // namespace
 
 void FragmentWrite::store(ValueRange registers) {
-  WarpMatrices matrices(builder, op, value);
+  WarpMatrices matrices(builder, op, layout, type);
   if (matrices && getGpuArch(op).hasMatrixStores() &&
-      type.getPanelColumns() % WarpMatrices::kSize == 0 &&
       column % WarpMatrices::kSize == 0)
-    return matrices.store(registers, type, address, /*transposed=*/false,
-                          column);
+    return matrices.store(registers, address, /*transposed=*/false, column);
   if (hasConflicts(layout, type))
     return storePairs(registers);
   int64_t width = getVectorWidth(layout, type.getElementBytes());

@@ -11,7 +11,6 @@
 #include "InlinePtx.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fovea::tile;
@@ -20,13 +19,13 @@ TransposedWrite::TransposedWrite(OpBuilder &builder, ToSharedOp op,
                                  Value address)
     : builder(builder), op(op), loc(op.getLoc()),
       type(op.getResult().getType()), address(address),
-      matrices(builder, op, op.getValue().getType()) {}
+      matrices(builder, op, op.getValue().getType().getLayout(), type) {}
 
 void TransposedWrite::store(ValueRange registers) {
-  if (!matrices || type.getPanelColumns() % WarpMatrices::kSize)
+  if (!matrices)
     storeElements(registers);
   else if (getGpuArch(op).hasMatrixStores())
-    matrices.store(registers, type, address, /*transposed=*/true);
+    matrices.store(registers, address, /*transposed=*/true);
   else
     moveMatrices(registers);
 }
@@ -41,11 +40,8 @@ void TransposedWrite::moveMatrices(ValueRange registers) {
       add(matrices.getFirstColumn(), matrices.getLaneBits(2, 3, /*factor=*/1));
   Value column =
       add(matrices.getFirstRow(), matrices.getLaneBits(0, 2, /*factor=*/2));
-  int64_t rowWarps = matrices.getRowWarps();
-  uint64_t columnBits = llvm::isPowerOf2_64(rowWarps)
-                            ? (rowWarps - 1) * 2 * kSize | (kSize - 2)
-                            : ~uint64_t(0);
-  SharedAccess access(builder, loc, type, address, row, {column, columnBits});
+  SharedAccess access(builder, loc, type, address, row,
+                      {column, matrices.getRowBits(kSize - 2)});
   for (int64_t block = 0; block < matrices.getBlocks(); ++block)
     for (int64_t group = 0; group < matrices.getGroups(); ++group)
       for (int64_t half : {0, 1}) {

@@ -16,11 +16,10 @@
 using namespace mlir;
 using namespace fovea::tile;
 
-WarpMatrices::WarpMatrices(OpBuilder &builder, Operation *op, FragmentType type)
-    : builder(builder), op(op), loc(op->getLoc()) {
-  LayoutAttr layout = type.getLayout();
-  if (!type.getElementType().isIntOrFloat() ||
-      type.getElementType().getIntOrFloatBitWidth() != 16)
+WarpMatrices::WarpMatrices(OpBuilder &builder, Operation *op, LayoutAttr layout,
+                           SharedType tile)
+    : builder(builder), op(op), loc(op->getLoc()), tile(tile) {
+  if (tile.getElementBytes() != 2 || tile.getPanelColumns() % kSize)
     return;
   std::optional<int64_t> found = layout.getColumnWarps(permutation);
   if (!found)
@@ -68,15 +67,16 @@ Value WarpMatrices::getPair(ValueRange registers, int64_t block, int64_t group,
                   registers[permutation[index + 1]]);
 }
 
-uint64_t WarpMatrices::getBits(int64_t count, int64_t distance) {
+uint64_t WarpMatrices::getBits(int64_t count, int64_t distance,
+                               uint64_t ofLane) {
   if (count > 1 &&
       (!llvm::isPowerOf2_64(count) || !llvm::isPowerOf2_64(distance)))
     return ~uint64_t(0);
-  return (count - 1) * distance | kSize;
+  return (count - 1) * distance | ofLane;
 }
 
-void WarpMatrices::store(ValueRange registers, SharedType tile, Value address,
-                         bool transposed, int64_t column) {
+void WarpMatrices::store(ValueRange registers, Value address, bool transposed,
+                         int64_t column) {
   // Lane `8 * m + r` has the address of row `r` of matrix `m`: both halves of a
   // group of columns, then those of the next one.
   Value inMatrix = getLaneBits(0, 3, 1);
@@ -85,9 +85,9 @@ void WarpMatrices::store(ValueRange registers, SharedType tile, Value address,
   Value row =
       add(transposed ? add(firstColumn, next) : add(firstRow, half), inMatrix);
   ThreadPart inRow =
-      transposed ? ThreadPart{add(firstRow, half), getBits(rowWarps, 2 * kSize)}
+      transposed ? ThreadPart{add(firstRow, half), getRowBits(kSize)}
                  : ThreadPart{add(firstColumn, next),
-                              getBits(columnWarps, kSize * groups)};
+                              getBits(columnWarps, kSize * groups, kSize)};
   SharedAccess access(builder, loc, tile, address, row, inRow);
   auto shape = NVVM::LdStMatrixShapeAttr::get(op->getContext(), kSize, kSize);
   int64_t begin = column / kSize;

@@ -12,8 +12,9 @@
 
 namespace fovea::tile {
 
-/// An accumulator's fragment of 16 bits as matrices of 8 by 8 elements: a lane
-/// has two neighbours of row `lane / 4` of each. A warp has `getGroups()` of
+/// An accumulator's fragment, which goes to a tile of 16 bits in shared memory,
+/// as matrices of 8 by 8 elements: a lane has two neighbours of row `lane / 4`
+/// of each. A warp has `getGroups()` of
 /// them along its columns, and two, its halves, in each of `getBlocks()` blocks
 /// of rows.
 class WarpMatrices {
@@ -21,22 +22,26 @@ public:
   /// Rows and columns of a matrix.
   static constexpr int64_t kSize = 8;
 
-  WarpMatrices(mlir::OpBuilder &builder, mlir::Operation *op,
-               FragmentType type);
+  WarpMatrices(mlir::OpBuilder &builder, mlir::Operation *op, LayoutAttr layout,
+               SharedType tile);
 
-  /// Returns false if the fragment has another layout, or other elements.
+  /// Returns false if the fragment has another layout, or the tile other
+  /// elements or no whole matrices.
   explicit operator bool() const { return rowWarps != 0; }
 
   int64_t getGroups() const { return groups; }
   int64_t getBlocks() const { return blocks; }
-  /// Returns the number of warps along the rows.
-  int64_t getRowWarps() const { return rowWarps; }
   /// Returns the rows from one block to the next.
   int64_t getBlockRows() const { return 2 * kSize * rowWarps; }
 
   /// Returns where the executing warp's first matrix begins, an i32.
   mlir::Value getFirstRow();
   mlir::Value getFirstColumn();
+  /// Returns the bits that a row may have in which a lane adds `ofLane` to the
+  /// first one.
+  uint64_t getRowBits(uint64_t ofLane) const {
+    return getBits(rowWarps, 2 * kSize, ofLane);
+  }
   /// Returns `bits` bits of the lane from `bit` on, times `factor`.
   mlir::Value getLaneBits(int64_t bit, int64_t bits, int64_t factor);
 
@@ -47,18 +52,19 @@ public:
   /// Writes the fragment, or those of its columns from `column` on that the
   /// tile at `address` has, by `stmatrix` (PTX ISA 9.7.14.5.16), which writes
   /// four matrices; rows are columns of the tile if it is `transposed`.
-  void store(mlir::ValueRange registers, SharedType tile, mlir::Value address,
-             bool transposed, int64_t column = 0);
+  void store(mlir::ValueRange registers, mlir::Value address, bool transposed,
+             int64_t column = 0);
 
 private:
   mlir::Value add(mlir::Value a, mlir::Value b);
-  /// Returns the bits that a lane's place may have in a dimension in which
-  /// `count` warps are `distance` apart, and two matrices follow one another.
-  static uint64_t getBits(int64_t count, int64_t distance);
+  /// Returns the bits that a place may have in a dimension in which `count`
+  /// warps are `distance` apart, and a lane adds `ofLane`.
+  static uint64_t getBits(int64_t count, int64_t distance, uint64_t ofLane);
 
   mlir::OpBuilder &builder;
   mlir::Operation *op;
   mlir::Location loc;
+  SharedType tile;
   /// The fragment's register for each register of the accumulator.
   llvm::SmallVector<int64_t> permutation;
   int64_t rowWarps = 0, columnWarps = 0, groups = 0, blocks = 0;

@@ -126,23 +126,23 @@ private:
   }
   void explain(AttentionBackwardOp, machine::TargetAttr) {}
 
-  /// Takes a schedule away with which attention could not be computed.
-  void dropUnfit(AttentionOp op, machine::TargetAttr target) {
-    std::optional<std::string> obstacle = getObstacle(op, target);
+  /// Takes a schedule away with which attention could not be computed. Returns
+  /// true if it did.
+  bool dropUnfit(AttentionOp op, machine::TargetAttr target) {
+    std::optional<std::string> obstacle = getScheduleObstacle(op, target);
     if (!obstacle)
-      return;
+      return false;
     remark::missed(op.getLoc(), remark::RemarkOpts::name("unfit").category(
                                     "attn-select-schedule"))
         << *obstacle + ", so that its schedule is not used";
     op.removeScheduleAttr();
+    return true;
   }
-  void dropUnfit(AttentionBackwardOp, machine::TargetAttr) {}
+  bool dropUnfit(AttentionBackwardOp, machine::TargetAttr) { return false; }
 
   template <typename OpTy>
   LogicalResult select(OpTy op, machine::TargetAttr target, StringRef what) {
-    if (op.getSchedule())
-      dropUnfit(op, target);
-    if (op.getSchedule()) {
+    if (op.getSchedule() && !dropUnfit(op, target)) {
       ++numKept;
       LDBG() << what << " at " << op.getLoc() << " has " << op.getScheduleAttr()
              << " already";

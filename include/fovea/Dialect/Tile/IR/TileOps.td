@@ -597,8 +597,8 @@ def StoreAsyncOp : Tile_Op<"store_async", [AttrSizedOperandSegments,
     `indices`, as in `tile.load`, at a multiple of 16 bytes of the last dimension;
     elements beyond the memref's sizes are not written, and where `valid` is
     given, only the tile's first `valid` rows are, on a memref of at most four
-    dimensions, which has these rows. With `add`, elements of f16, bf16 or f32 are added to those in
-    memory, each as one atomic operation, in any order
+    dimensions, which has these rows. With `add`, elements of f16, bf16 or f32
+    are added to those in memory, each as one atomic operation, in any order
     (`cp.reduce.async.bulk.tensor`). On a tensor map the indices refer to the
     map's tensor. Only `tile.wait_stores` tells when the tile has been read.
 
