@@ -14,6 +14,21 @@
 using namespace mlir;
 using namespace fovea::tile;
 
+int64_t fovea::tile::getVectorWidth(LayoutAttr layout, int64_t elementBytes) {
+  ArrayRef<Digit> registers = layout.getRegisters();
+  int64_t last = layout.getShape().size() - 1;
+  if (registers.empty() || registers[0].dim != last || registers[0].stride != 1)
+    return 1;
+  return std::gcd(registers[0].size, kCopyBytes / elementBytes);
+}
+
+bool fovea::tile::mayBeReadByProxy(Value tile) {
+  return !llvm::all_of(tile.getUsers(), [](Operation *user) {
+    auto product = dyn_cast<MmaOp>(user);
+    return product && product.getKind() != MmaKind::Wgmma;
+  });
+}
+
 ThreadPart fovea::tile::getThreadPart(OpBuilder &builder, Operation *op,
                                       LayoutAttr layout, int64_t dim) {
   uint64_t bits = 0;

@@ -12,6 +12,19 @@
 
 namespace fovea::tile {
 
+/// Bytes that one instruction copies at most.
+inline constexpr int64_t kCopyBytes = 16;
+
+/// Returns the number of elements that one instruction takes from neighbouring
+/// registers, where neighbours along the last dimension are neighbours in
+/// memory.
+int64_t getVectorWidth(LayoutAttr layout, int64_t elementBytes);
+
+/// Returns true if something may read a tile through another proxy than that of
+/// threads' writes, as WGMMA and TMA do: threads must fence after they have
+/// written it.
+bool mayBeReadByProxy(mlir::Value tile);
+
 /// The part of a column that depends on the thread: an i32, and the bits of it
 /// that may be set.
 struct ThreadPart {

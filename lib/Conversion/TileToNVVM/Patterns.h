@@ -52,10 +52,14 @@ void populateFragmentPatterns(const TileTypeConverter &converter,
 
 class RingReaders;
 
-/// Adds patterns for load, store, to_shared, from_shared and write.
+/// Adds patterns for load, store, and load_async without a tensor map.
 void populateMemoryPatterns(const TileTypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const RingReaders &readers);
+
+/// Adds patterns for to_shared, from_shared, shift_rows and write.
+void populateSharedFragmentPatterns(const TileTypeConverter &converter,
+                                    mlir::RewritePatternSet &patterns);
 
 /// Adds patterns for mma by mma_sync and by fma.
 void populateProductPatterns(const TileTypeConverter &converter,

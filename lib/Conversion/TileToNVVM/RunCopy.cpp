@@ -62,8 +62,6 @@ KeptRows::KeptRows(OpBuilder &builder, Location loc, SharedType tile,
 
 namespace {
 
-/// Bytes that one instruction copies at most.
-constexpr int64_t kCopyBytes = 16;
 /// Units of a thread that are copied without a loop.
 constexpr int64_t kMostUnrolled = 16;
 

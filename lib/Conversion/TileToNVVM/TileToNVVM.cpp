@@ -53,6 +53,7 @@ private:
     populateFragmentPatterns(converter, patterns);
     populateDiagonalPatterns(converter, patterns);
     populateMemoryPatterns(converter, patterns, readers);
+    populateSharedFragmentPatterns(converter, patterns);
     populateProductPatterns(converter, patterns);
     populateRingPatterns(converter, patterns, readers);
     populateRolePatterns(converter, patterns, warps);
