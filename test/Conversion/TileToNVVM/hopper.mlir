@@ -476,9 +476,11 @@ gpu.module @kernels {
   // CHECK:       %[[BASE:.*]] = llvm.ptrtoint
   // CHECK:       nvvm.barrier
   // CHECK:       %[[INMATRIX:.*]] = arith.andi %{{.*}}, %c7_i32
-  // CHECK:       %[[BIT3:.*]] = arith.andi %{{.*}}, %c1_i32
+  // CHECK:       %[[FROM3:.*]] = arith.shrui %{{.*}}, %c3_i32
+  // CHECK:       %[[BIT3:.*]] = arith.andi %[[FROM3]], %c1_i32
   // CHECK:       %[[HALF:.*]] = arith.muli %[[BIT3]], %c8_i32
-  // CHECK:       %[[BIT4:.*]] = arith.andi %{{.*}}, %c1_i32
+  // CHECK:       %[[FROM4:.*]] = arith.shrui %{{.*}}, %c4_i32
+  // CHECK:       %[[BIT4:.*]] = arith.andi %[[FROM4]], %c1_i32
   // CHECK:       %[[NEXT:.*]] = arith.muli %[[BIT4]], %c8_i32
   // CHECK:       %[[FIRST:.*]] = arith.muli %{{.*}}, %c16_i32
   // CHECK:       %[[ROW:.*]] = arith.addi %[[FIRST]], %[[HALF]]
