@@ -8,7 +8,9 @@
 #ifndef FOVEA_LIB_ANALYSIS_GPUSCHEDULEMODEL_H
 #define FOVEA_LIB_ANALYSIS_GPUSCHEDULEMODEL_H
 
+#include "fovea/Analysis/GpuFootprint.h"
 #include "fovea/Analysis/ScheduleModel.h"
+#include "fovea/Dialect/Tile/IR/Tile.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -51,6 +53,25 @@ inline int64_t countQueryTiles(const AttentionShape &shape,
              llvm::divideCeil(shape.queries, schedule.getQueryTile()),
              schedule.getCluster()));
 }
+
+/// The least part of the scores that a mask keeps that does not say where loops
+/// over keys begin, as well as where they end: half, but for what samples miss.
+inline constexpr double kOneEdge = 0.49;
+
+/// Returns true if warp groups may end a loop over keys by their own queries
+/// (`tile-skip-rows`): if a tile of keys does not reach across all but one.
+inline bool mayEndApart(attn::ScheduleAttr schedule) {
+  return schedule.getKeyTile() <= schedule.getQueryTile() - tile::kGroupRows;
+}
+
+/// Returns the number of blocks that a multiprocessor runs at once.
+int64_t getResidentBlocks(const GpuFootprint &footprint,
+                          machine::TargetAttr target);
+
+/// Returns the tiles of keys that a mask keeps of a tile of queries. Where each
+/// query has keys of its own, a loop visits those of its last query.
+double countKeyTiles(const AttentionShape &shape, attn::ScheduleAttr schedule,
+                     const GpuFootprint &footprint);
 
 /// Returns true if `op`, or an op in its regions, has an operand in `values`.
 bool usesAny(mlir::Operation &op,

@@ -1,0 +1,631 @@
+//===- GpuScheduleChoice.cpp - Schedules of attention for a GPU -----------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuScheduleModel.h"
+#include "ScoreGrowth.h"
+
+#include "fovea/Analysis/CaptureReads.h"
+#include "fovea/Analysis/MaskAnalysis.h"
+#include "fovea/Analysis/Widening.h"
+#include "fovea/Support/DebugLog.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "attn-select-schedule"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+using machine::kGroupWarps;
+
+/// Registers that a thread needs to read captured tensors for each score:
+/// addresses of elements, and loads that run ahead. A mask, which is applied to
+/// few tiles, does without where operands of products are in shared memory.
+static constexpr int64_t kCaptureRegisters = 24;
+/// Registers for the places of tiles in a list.
+static constexpr int64_t kListRegisters = 8;
+
+static FloatType getFloat(Value tensor) {
+  return cast<FloatType>(getElementTypeOrSelf(tensor));
+}
+
+/// Returns the narrowest type that represents all numbers of both.
+static FloatType getJoin(FloatType a, FloatType b) {
+  if (a == b)
+    return a;
+  if (a.getWidth() == b.getWidth())
+    return Float32Type::get(a.getContext());
+  return a.getWidth() < b.getWidth() ? b : a;
+}
+
+template <typename OpTy>
+static FloatType getJoinOfOperands(OpTy op) {
+  return getJoin(getJoin(getFloat(op.getQuery()), getFloat(op.getKey())),
+                 getFloat(op.getValue()));
+}
+
+FloatType fovea::getProductType(AttentionOp op) {
+  return getJoinOfOperands(op);
+}
+
+FloatType fovea::getProductType(AttentionBackwardOp op) {
+  FloatType type = getJoinOfOperands(op);
+  bool lacksRange = type.isF16() && !getFloat(op.getGradient()).isF16();
+  return lacksRange ? Float32Type::get(type.getContext()) : type;
+}
+
+/// Returns true if head dims are known, multiples of `multiple`, and up to the
+/// largest that a kernel takes.
+template <typename OpTy>
+static bool hasHeadDims(OpTy op, int64_t multiple) {
+  return llvm::all_of(
+      ArrayRef<Value>{op.getQuery(), op.getValue()}, [&](Value operand) {
+        int64_t dim = cast<RankedTensorType>(operand.getType()).getDimSize(3);
+        return !ShapedType::isDynamic(dim) && dim >= 1 &&
+               dim <= kLargestGpuHeadDim && dim % multiple == 0;
+      });
+}
+
+/// Returns the reason for which no kernel takes operands of these types, or
+/// nullopt.
+template <typename OpTy>
+static std::optional<std::string> getUnfitOperands(OpTy op) {
+  if (hasHeadDims(op, /*multiple=*/8))
+    return std::nullopt;
+  return llvm::formatv("a head dim is no multiple of 8 up to {0}",
+                       kLargestGpuHeadDim)
+      .str();
+}
+
+std::optional<std::string> fovea::getUnfitReason(AttentionOp op,
+                                                 machine::TargetAttr target) {
+  return target.isGpu() ? getUnfitOperands(op) : std::nullopt;
+}
+
+std::optional<std::string>
+fovea::getScheduleObstacle(AttentionOp op, machine::TargetAttr target) {
+  if (!target.isGpu() || hasHeadDims(op, /*multiple=*/1))
+    return std::nullopt;
+  return llvm::formatv("a head dim is dynamic, 0 or above {0}",
+                       kLargestGpuHeadDim)
+      .str();
+}
+
+bool fovea::usesAny(Operation &op, const llvm::SmallDenseSet<Value> &values) {
+  auto isAmong = [&](Value value) { return values.contains(value); };
+  return op
+      .walk([&](Operation *nested) {
+        return llvm::any_of(nested->getOperands(), isAmong)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+std::optional<std::string> fovea::getUnfitReason(AttentionBackwardOp op,
+                                                 machine::TargetAttr target) {
+  if (!findCaptureReads(op))
+    return "a captured tensor with a gradient is read in a region within the "
+           "score region";
+  return target.isGpu() ? getUnfitOperands(op) : std::nullopt;
+}
+
+/// Returns the multiply-adds in a thread's code of one step, for the product of
+/// the probabilities (in registers) with the values, where these are scalar
+/// instructions.
+static int64_t getUnrolled(ScheduleAttr schedule, const AttentionShape &shape) {
+  if (shape.elementBytes == 2 || schedule.getParts())
+    return 0;
+  return schedule.getQueryTile() * schedule.getKeyTile() * shape.valueDim /
+         (schedule.getWarps() * 32);
+}
+
+/// Returns true if a group of warps has no query in any tile.
+static bool hasIdleGroup(ScheduleAttr schedule, const AttentionShape &shape) {
+  int64_t rows = schedule.getQueryTile() / schedule.getWarps() * kGroupWarps;
+  return shape.queries <= schedule.getQueryTile() - rows;
+}
+
+/// Returns `sources` and what the region computes from them.
+static llvm::SmallDenseSet<Value>
+getDependents(Region &region, ArrayRef<BlockArgument> sources) {
+  llvm::SmallDenseSet<Value> dependents;
+  dependents.insert_range(sources);
+  region.walk([&](Operation *nested) {
+    if (usesAny(*nested, dependents))
+      dependents.insert_range(nested->getResults());
+  });
+  return dependents;
+}
+
+/// Returns true if a region reads a tensor for each score, query or key, or
+/// else, not `atPositions`, for each head: one number of a tile, such as a
+/// slope. Reads of `tiles` do not count.
+static bool readsTensor(Region &region, bool atPositions,
+                        ArrayRef<tensor::ExtractOp> tiles = {}) {
+  if (region.empty())
+    return false;
+  // The last two coordinates are those of the query and the key.
+  llvm::SmallDenseSet<Value> positions =
+      getDependents(region, region.getArguments().take_back(2));
+  return region
+      .walk([&](tensor::ExtractOp read) {
+        return !llvm::is_contained(tiles, read) &&
+                       usesAny(*read, positions) == atPositions
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Returns the instructions of a score region for each score: those of numbers
+/// that depend on the score or on its key. What only a query needs, or a head,
+/// is computed less often.
+static double countScoreOps(Region &score) {
+  if (score.empty())
+    return 0;
+  // The rate of functions is an eighth.
+  constexpr double kFunctionOps = 8;
+  constexpr unsigned kScore = 0, kKey = 4;
+  llvm::SmallDenseSet<Value> varying = getDependents(
+      score, {score.getArgument(kScore), score.getArgument(kKey)});
+  double count = 0;
+  score.walk([&](Operation *nested) {
+    if (nested->getNumResults() != 1 ||
+        !isa<FloatType>(nested->getResult(0).getType()) ||
+        !varying.contains(nested->getResult(0)))
+      return;
+    bool isFunction =
+        isa_and_present<math::MathDialect>(nested->getDialect()) &&
+        !isa<math::FmaOp, math::AbsFOp, math::CopySignOp>(nested);
+    count += isFunction ? kFunctionOps : 1;
+  });
+  return count;
+}
+
+/// Returns the registers of a thread where a step with an earlier maximum may
+/// start again: scores and probabilities in f32 are there beside the weights
+/// that a product still reads (d = 256, 128x80: 60 bytes spilled, 817 TFLOP/s
+/// where 128x64 has 831).
+static int64_t getStaleRegisters(int64_t rows, int64_t keyTile,
+                                 int64_t valueDim) {
+  constexpr int64_t kOthers = 14;
+  int64_t scores = rows * keyTile / 32;
+  return 2 * scores + scores / 2 + rows * valueDim / 32 + kOthers;
+}
+
+namespace {
+/// What the regions of an attention ask of a schedule.
+struct RegionNeeds {
+  bool scoresRead; ///< Scores read a tensor at their positions, one by one.
+  bool maskReads;  ///< The mask reads a tensor at positions.
+  bool hasLengths; ///< The mask reads a number of a sequence, as its length.
+  Growth growth;   ///< How scores change along the keys.
+};
+} // namespace
+
+static RegionNeeds getRegionNeeds(AttentionOp op,
+                                  ArrayRef<tensor::ExtractOp> tiles) {
+  return {readsTensor(op.getScore(), /*atPositions=*/true, tiles),
+          readsTensor(op.getMask(), /*atPositions=*/true, tiles),
+          readsTensor(op.getMask(), /*atPositions=*/false),
+          getGrowth(op.getScore())};
+}
+
+/// Returns true if a mask leaves queries no keys behind them, as a causal one
+/// does; the one in the middle tells. The last query is at the last key.
+static bool endsAtQuery(Region &mask, const AttentionShape &shape) {
+  if (mask.empty())
+    return false;
+  int64_t row = (std::min(shape.queries, shape.keys) - 1) / 2,
+          end = row + 1 + std::max<int64_t>(shape.keys - shape.queries, 0);
+  if (row < 0 || end >= shape.keys)
+    return false;
+  Builder builder(mask.getContext());
+  auto span = [&](int64_t first, int64_t last) {
+    return Span{builder.getIndexAttr(first), builder.getIndexAttr(last)};
+  };
+  MaskBox box = {span(0, 0), span(0, 0), span(row, row),
+                 span(0, shape.keys - 1)};
+  MaskBounds bounds = MaskEvaluator(mask, box).bounds(Coordinate::Key);
+  std::optional<int64_t> upper = getConstantIntValue(bounds.upper);
+  return upper && *upper <= end;
+}
+
+/// Returns the order of keys in which steps with an earlier maximum seldom
+/// start again, or nullopt if neither is known to be one. Where scores grow
+/// along the keys they would do so one after another (ALiBi, H200, d = 128 at
+/// 4k: 717 us, with the exact maximum 533); from the last key on, the first
+/// step has the largest. Where keys end at the query, scores that depend on
+/// positions favour near ones.
+static std::optional<KeyOrder> getStaleOrder(AttentionOp op, Growth growth,
+                                             const AttentionShape &shape) {
+  if (growth == Growth::None || growth == Growth::Down)
+    return KeyOrder::Ascending;
+  if (growth == Growth::Up || endsAtQuery(op.getMask(), shape))
+    return KeyOrder::Descending;
+  return std::nullopt;
+}
+
+/// Returns true if a tensor is gathered: its rows are few of those that a
+/// kernel in front would split.
+static bool isGathered(Value tensor) {
+  while (Operation *op = tensor.getDefiningOp()) {
+    if (isa<linalg::LinalgOp>(op))
+      return op->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+    if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+             tensor::ExtractSliceOp>(op))
+      return false;
+    tensor = op->getOperand(0);
+  }
+  return false;
+}
+
+/// Returns the numbers of parts that operands may have: none, or three. Fewer
+/// queries than a warp group has read each key once, and splitting it takes
+/// longer than that.
+static SmallVector<int64_t> getPartCounts(AttentionOp op,
+                                          const AttentionShape &shape,
+                                          machine::TargetAttr target,
+                                          int64_t passes) {
+  constexpr int64_t kFewestQueries = 64;
+  SmallVector<int64_t> counts = {0};
+  if (shape.queries >= kFewestQueries && target.getGpuArch().hasBulkCopies &&
+      target.getGpuArch().hasWarpGroups && passes == 1 &&
+      getProductType(op).isF32() &&
+      llvm::none_of(ArrayRef<Value>{op.getQuery(), op.getKey(), op.getValue()},
+                    isGathered))
+    counts.push_back(3);
+  return counts;
+}
+
+/// Lets queries see the keys of one of many sequences, as long as is usual:
+/// what a mask keeps that reads tensors at positions, as ids of documents, is
+/// not known, and seldom is all.
+static void limitToSequences(AttentionShape &shape, Region &mask) {
+  constexpr int64_t kUsualSequence = 1024;
+  int64_t length = std::min(kUsualSequence, shape.keys);
+  if (length > 0)
+    shape.visible = estimateVisible(mask, length, length) * double(length) /
+                    double(shape.keys);
+}
+
+/// Returns true if blocks should get tiles when they are free, since these
+/// differ in what they take: not by a window, which gives all as many keys
+/// (626 TFLOP/s to 609 dealt), and not where few tiles of each head are known
+/// and whole (d = 128, 1k: 131 us to 134), or two for each block. Wider heads
+/// lose (d = 256, 16k: 1327 us to 1378; all on an H200). A head of two tiles
+/// has one that takes most of its time, and a tile that is cut less of it
+/// (H100, d = 128, TFLOP/s: 256 157 to 175, 577 283 to 326).
+static bool areTilesUneven(const AttentionShape &shape, ScheduleAttr schedule,
+                           const RegionNeeds &needs,
+                           machine::TargetAttr target) {
+  constexpr int64_t kWidest = 256, kFewTiles = 8, kTwoTiles = 2;
+  int64_t tiles = llvm::divideCeil(shape.queries, schedule.getQueryTile());
+  bool areFew = tiles > kTwoTiles && tiles <= kFewTiles &&
+                shape.queries % schedule.getQueryTile() == 0;
+  bool isKnown =
+      shape.hasStaticRows &&
+      (areFew || countQueryTiles(shape, schedule) <= 2 * target.getCores());
+  return schedule.getOrder() == WorkOrder::LongestFirst && !isKnown &&
+         shape.headDim + shape.valueDim <= kWidest &&
+         (shape.visible >= kOneEdge || shape.isTested || needs.maskReads);
+}
+
+/// Returns the schedule with persistent blocks, if they may pay off; else null.
+/// Blocks of few warps share a multiprocessor, and so do not wait for their
+/// copies. Smaller tiles of keys, and the exact maximum of other scores, have
+/// not been measured.
+static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
+                                  const RegionNeeds &needs,
+                                  const AttentionShape &shape,
+                                  const GpuFootprint &footprint,
+                                  machine::TargetAttr target) {
+  constexpr int64_t kFewestWarps = 8, kFewestKeys = 64;
+  bool isMeasured =
+      schedule.getMaximum() == Maximum::Stale ||
+      (footprint.usesWgmma && !op.getDropout() && needs.growth != Growth::None);
+  if (!isMeasured || schedule.getParts() || schedule.getSplitSize() ||
+      schedule.getWarps() < kFewestWarps ||
+      schedule.getKeyTile() < kFewestKeys || needs.scoresRead ||
+      needs.hasLengths)
+    return {};
+  // Rings of one tile of keys would be as long as the loop over tiles of
+  // queries, which runs ahead of them.
+  if (shape.keys <= schedule.getKeyTile())
+    return {};
+  int64_t tiles = countQueryTiles(shape, schedule);
+  // The result needs memory of its own on its way out, or half of it.
+  int64_t output =
+      schedule.getQueryTile() * shape.valueDim * shape.elementBytes / 2;
+  if (tiles <= target.getCores() ||
+      footprint.sharedBytes + output > target.getFastMemory())
+    return {};
+  bool hasSequences = schedule.getOrder() == WorkOrder::LongestFirst &&
+                      mayHaveSequences(op.getMask());
+  return schedule.with(
+      {.queries = hasSequences ? QueryTiles::Sequences : QueryTiles::Aligned,
+       .blocks = hasSequences || areTilesUneven(shape, schedule, needs, target)
+                     ? Blocks::Dealt
+                     : Blocks::Persistent});
+}
+
+/// Returns the schedule with warp groups that issue their products in turn, if
+/// all have the same steps, and none gives its rows to others, as where results
+/// of one tile go through shared memory, and it may be better; else null.
+/// (H100: four groups at d = 64 653 TFLOP/s to 672; two at d = 128, 128x128,
+/// full 762 to 818, documents 618 to 625; but ALiBi, whose keys are descending,
+/// 758 to 750, and d = 256, whose softmax is short, sustained 764 to 759.)
+/// Three groups have to wait for their products, as four do, and are better
+/// where softmax takes longer.
+static ScheduleAttr getInTurn(ScheduleAttr schedule,
+                              const AttentionShape &shape,
+                              const GpuFootprint &footprint) {
+  constexpr int64_t kWidest = 256;
+  bool areAlike =
+      schedule.getOrder() == WorkOrder::Linear || !mayEndApart(schedule);
+  int64_t groups = schedule.getWarps() / kGroupWarps;
+  if (!footprint.usesWgmma || !areAlike || groups < 2 ||
+      schedule.getMaximum() != Maximum::Stale ||
+      (schedule.getKeys() == KeyOrder::Descending &&
+       schedule.getProducts() != Products::Alternating) ||
+      schedule.getBlocks() == Blocks::Tiles ||
+      shape.headDim + shape.valueDim > kWidest)
+    return {};
+  return schedule.with(
+      {.products = groups > 2 ? Products::Alternating : schedule.getProducts(),
+       .groups = WarpGroups::InTurn});
+}
+
+/// Returns true if the last tile of keys may have less than all of a step's.
+static bool mayCutTile(AttentionOp op, int64_t keyTile) {
+  int64_t keys = cast<RankedTensorType>(op.getKey().getType()).getDimSize(2);
+  return ShapedType::isDynamic(keys) || keys % keyTile != 0;
+}
+
+/// Returns the schedule with blocks that share the last tiles, if `persistent`
+/// is one whose tiles take the same time, and are long enough; else null. Where
+/// heads are wide, or softmax takes as long as products, and the last tile of
+/// keys may be cut, it comes first: the loop does not ask then (any length,
+/// H100: d = 256, 4k 796 TFLOP/s to 809; d = 64, 4k 638 to 655; d = 128 has the
+/// same either way).
+static ScheduleAttr getShared(ScheduleAttr persistent, AttentionOp op,
+                              const AttentionShape &shape) {
+  constexpr int64_t kWide = 384;
+  if (!op.getMask().empty() ||
+      shape.keys <= (tile::kFewestSharedSteps - 1) * persistent.getKeyTile())
+    return {};
+  bool isCutFirst = op.getScore().empty() &&
+                    (shape.headDim + shape.valueDim > kWide ||
+                     persistent.getProducts() == Products::Alternating) &&
+                    persistent.getMaximum() == Maximum::Stale &&
+                    mayCutTile(op, persistent.getKeyTile());
+  return persistent.with(
+      {.keys = isCutFirst ? KeyOrder::Descending : persistent.getKeys(),
+       .blocks = Blocks::Shared});
+}
+
+/// Returns the schedule with clusters of two blocks, if `persistent` is one
+/// whose blocks can copy half of each tile of keys and values for each other;
+/// else null. Where each waits for tiles of its own as well, of captured
+/// tensors, both wait for the later one (a bias at d = 128: 590 TFLOP/s to
+/// 563).
+static ScheduleAttr getClustered(ScheduleAttr persistent, AttentionOp op,
+                                 const AttentionShape &shape,
+                                 machine::TargetAttr target) {
+  constexpr int64_t kBlocks = 2, kPanelBytes = 128;
+  auto isHalved = [&](int64_t features) {
+    return features * shape.elementBytes % (kBlocks * kPanelBytes) == 0;
+  };
+  if (!target.getGpuArch().hasClusters() || !op.getMask().empty() ||
+      persistent.getWiden() || persistent.getCaptures() == Captures::Tiled ||
+      !isHalved(shape.headDim) || !isHalved(shape.valueDim))
+    return {};
+  return persistent.with({.cluster = kBlocks});
+}
+
+/// Appends the schedule with keys split so that parts are blocks of up to a few
+/// whole waves, if tiles of queries leave half of the multiprocessors idle and
+/// keys are far more than queries, whose outputs all parts write. Short parts
+/// may be over before an earlier maximum pays off.
+static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
+                         ScheduleAttr schedule, const AttentionShape &shape,
+                         const GpuFootprint &footprint,
+                         machine::TargetAttr target) {
+  constexpr int64_t kMostWaves = 4, kMostParts = 128, kKeysPerQuery = 8,
+                    kFewestKeys = 64;
+  int64_t blocks = countQueryTiles(shape, schedule);
+  auto steps = std::max<int64_t>(
+      std::ceil(countKeyTiles(shape, schedule, footprint)), 1);
+  int64_t slots = target.getCores() * getResidentBlocks(footprint, target);
+  auto keys = int64_t(shape.visible * double(shape.keys));
+  if (blocks < 1 || 2 * blocks > target.getCores() ||
+      keys < kKeysPerQuery * shape.queries)
+    return;
+  int64_t most =
+      std::clamp<int64_t>(keys / kFewestKeys, 1, std::min(steps, kMostParts));
+  for (int64_t wave = 1; wave <= kMostWaves; ++wave) {
+    int64_t parts = std::min(wave * slots / blocks, most);
+    // Fewer parts may be as long.
+    int64_t longest = llvm::divideCeil(steps, parts);
+    parts = llvm::divideCeil(steps, longest);
+    for (Maximum maximum : {schedule.getMaximum(), Maximum::Exact}) {
+      ScheduleAttr split =
+          schedule.with({.maximum = maximum,
+                         .keys = maximum == Maximum::Exact ? KeyOrder::Ascending
+                                                           : schedule.getKeys(),
+                         .blocks = Blocks::Tiles,
+                         .split = parts});
+      if (!llvm::is_contained(choices, split))
+        choices.push_back(split);
+    }
+  }
+}
+
+SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
+                                                    machine::TargetAttr target,
+                                                    int64_t passes,
+                                                    bool exactProducts) {
+  bool hasRoles = target.getGpuArch().hasBulkCopies;
+  TileReads tiles;
+  if (hasRoles)
+    tiles = TileReads::get(op.getScore(), op.getMask());
+  // What may come as tiles takes memory that products may need more.
+  SmallVector<std::pair<Captures, RegionNeeds>> captureChoices;
+  if (!tiles.ops.empty())
+    captureChoices.emplace_back(Captures::Tiled, getRegionNeeds(op, tiles.ops));
+  captureChoices.emplace_back(Captures::Gathered,
+                              getRegionNeeds(op, /*tiles=*/{}));
+  Growth growth = captureChoices.front().second.growth;
+  // One kernel serves all lengths: it has to be good for short ones, too.
+  constexpr int64_t kUsualLength = 4096;
+  AttentionShape shape =
+      hasRoles ? getShapeWithLength(op, kUsualLength) : AttentionShape::get(op);
+  shape.elementBytes = getProductType(op).getWidth() / 8;
+  shape.scoreOps = countScoreOps(op.getScore());
+  shape.captureReads = static_cast<int64_t>(tiles.ops.size());
+  shape.captureBytes = tiles.bytes;
+  if (captureChoices.front().second.maskReads)
+    limitToSequences(shape, op.getMask());
+  WorkOrder order = getWorkOrder(op.getMask());
+  LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
+         << shape.heads << "x" << shape.queries << "x" << shape.headDim
+         << " queries, " << shape.keys << " keys";
+
+  std::optional<KeyOrder> keys = getStaleOrder(op, growth, shape);
+  // Where softmax takes longer than products, and a mask is in its way, steps
+  // with an earlier maximum gain nothing with three groups of warps (d = 64,
+  // causal, H200: 440 TFLOP/s at 16k, 195 at 1k; with the exact maximum 454 and
+  // 209; with four groups 532 and 228), unless a fourth has no queries, and
+  // blocks may have several tiles (128: 47 to 90).
+  bool isNarrowMasked =
+      !op.getMask().empty() && shape.headDim + shape.valueDim <= 128;
+  constexpr int64_t kWideners = 4;
+  int64_t widen = getWideningObstacle(op, target) ? 0 : kWideners;
+  auto splitSize = static_cast<int64_t>(op.getSplitSize().value_or(0));
+  SmallVector<ScheduleChoice> valid;
+  // Bytes of which rings have whole rows.
+  constexpr int64_t kNarrowestSwizzle = 32;
+  constexpr int64_t kMostWarps = 16;
+  // The fourth group of the largest tile would have no query.
+  bool lacksGroup =
+      shape.queries <= (kMostWarps / kGroupWarps - 1) * tile::kGroupRows;
+  SmallVector<int64_t> warpCounts{8, 4};
+  if (hasRoles)
+    warpCounts = {kMostWarps, 12, 8, 4};
+  struct Group {
+    int64_t warps, parts;
+    Captures captures;
+    RegionNeeds needs;
+  };
+  SmallVector<Group> groups;
+  for (int64_t parts : exactProducts ? SmallVector<int64_t>{0}
+                                     : getPartCounts(op, shape, target, passes))
+    for (auto [captures, needs] : captureChoices)
+      for (int64_t warps : warpCounts)
+        groups.push_back({warps, parts, captures, needs});
+  for (auto [warps, parts, captures, needs] : groups)
+    for (int64_t rows : {16, 32})
+      for (int64_t keyTile : {128, 112, 96, 80, 64, 48, 32, 16})
+        // Without roles, products of wide elements take far longer than a
+        // copy.
+        for (int64_t stages :
+             {4, hasRoles || shape.elementBytes == 2 ? 2 : 1, 1}) {
+          if (splitSize % keyTile)
+            continue;
+          // Four groups have no registers for products beside softmax, but
+          // keep tensor cores busy by themselves.
+          bool isAlternating = warps == kMostWarps;
+          auto candidate = ScheduleAttr::get(
+              op.getContext(), warps * rows, keyTile, order, warps, stages,
+              Maximum::Exact, KeyOrder::Ascending, QueryTiles::Aligned,
+              Blocks::Tiles,
+              isAlternating ? Products::Alternating : Products::Overlapped,
+              WarpGroups::Free, captures, /*split=*/1, splitSize, widen, parts);
+          GpuFootprint footprint = getGpuFootprint(
+              candidate, target, shape.elementBytes, shape.headDim,
+              shape.valueDim, passes, shape.captureBytes);
+          // Steps with an earlier maximum are those that were measured, by
+          // WGMMA; they are short enough to need copies further ahead.
+          bool isStale = footprint.usesWgmma && !parts && passes == 1 &&
+                         !op.getDropout() && keys && !splitSize &&
+                         (isAlternating || !isNarrowMasked ||
+                          (lacksGroup && !needs.hasLengths));
+          if (isStale)
+            candidate =
+                candidate.with({.maximum = Maximum::Stale, .keys = keys});
+          else if (stages > 2 || isAlternating)
+            continue;
+          if (isStale && !isAlternating)
+            footprint.registers =
+                std::max(footprint.registers,
+                         getStaleRegisters(rows, keyTile, shape.valueDim));
+          // A third group of warps pays off where it keeps tensor cores busy.
+          bool isCrowded = warps > 8 && !footprint.usesWgmma;
+          if (needs.scoresRead)
+            footprint.registers += kCaptureRegisters;
+          else if (needs.maskReads && !footprint.usesWgmma)
+            footprint.registers += kCaptureRegisters + kListRegisters;
+          if (op.getDropout())
+            footprint.registers += getDropoutRegisters(rows * keyTile / 32);
+          // A warp with more rows than one instruction takes loads more of them
+          // ahead.
+          if (rows > 16)
+            footprint.registers += kOperandRegisters * shape.elementBytes / 2;
+          StringRef objection;
+          if (parts && !footprint.usesWgmma)
+            objection = "has parts without WGMMA";
+          else if (!footprint.fits(target))
+            objection = "does not fit";
+          else if (captures == Captures::Tiled &&
+                   keyTile * tiles.narrowest % kNarrowestSwizzle)
+            objection = "has rows of captured tensors too short for a swizzle";
+          else if (isCrowded)
+            objection = "has a third group of warps without WGMMA";
+          else if (hasIdleGroup(candidate, shape))
+            objection = "has a group of warps without a query";
+          else if (getUnrolled(candidate, shape) > kLargestUnrolled)
+            objection = "has too much code";
+          if (!objection.empty()) {
+            LDBG() << "  " << candidate << " " << objection << ": "
+                   << footprint.sharedBytes << " bytes of shared memory, "
+                   << footprint.registers << " registers";
+            continue;
+          }
+          SmallVector<ScheduleAttr> choices = {candidate};
+          if (ScheduleAttr persistent = getPersistent(
+                  candidate, op, needs, shape, footprint, target)) {
+            choices.push_back(persistent);
+            if (ScheduleAttr shared = getShared(persistent, op, shape))
+              choices.push_back(shared);
+            for (ScheduleAttr alone :
+                 llvm::to_vector(ArrayRef(choices).drop_front()))
+              if (ScheduleAttr clustered =
+                      getClustered(alone, op, shape, target))
+                choices.push_back(clustered);
+          }
+          if (!splitSize)
+            appendSplits(choices, candidate, shape, footprint, target);
+          for (ScheduleAttr choice : llvm::to_vector(choices))
+            if (ScheduleAttr inTurn = getInTurn(choice, shape, footprint)) {
+              if (inTurn.getProducts() == choice.getProducts())
+                llvm::replace(choices, choice, inTurn);
+              else
+                choices.push_back(inTurn);
+            }
+          for (ScheduleAttr choice : choices)
+            insertChoice(valid, choice,
+                         predictGpuSeconds(shape, target, choice));
+        }
+  return valid;
+}
