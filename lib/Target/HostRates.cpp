@@ -44,7 +44,7 @@ struct VectorOf {
 };
 } // namespace
 
-template <typename Vector>
+template <int steps, typename Vector>
 [[gnu::always_inline]] static inline void runChains(Vector *results) {
   Vector chains[kChains];
   Vector factor = {}, addend = {};
@@ -53,7 +53,7 @@ template <typename Vector>
 #pragma clang loop unroll(full)
   for (int c = 0; c < kChains; ++c)
     chains[c] = factor * float(c);
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < steps; ++step) {
 #pragma clang loop unroll(full)
     for (int c = 0; c < kChains; ++c)
       chains[c] = __builtin_elementwise_fma(chains[c], factor, addend);
@@ -69,13 +69,15 @@ template <typename Vector>
 // compiler use the instructions, `isSupportedHere` decides whether the copy is
 // called.
 #if defined(__x86_64__)
-template <typename Element>
+template <typename Element, int steps = kSteps>
 static __attribute__((target("avx512f"))) void chains64(void *results) {
-  runChains(static_cast<typename VectorOf<Element, 64>::type *>(results));
+  runChains<steps>(
+      static_cast<typename VectorOf<Element, 64>::type *>(results));
 }
 template <typename Element>
 static __attribute__((target("avx2,fma"))) void chains32(void *results) {
-  runChains(static_cast<typename VectorOf<Element, 32>::type *>(results));
+  runChains<kSteps>(
+      static_cast<typename VectorOf<Element, 32>::type *>(results));
 }
 #endif
 template <typename Element>
@@ -98,7 +100,8 @@ static void chains16(void *results) {
     sum += chains[c];
   *static_cast<typename VectorOf<Element, 16>::type *>(results) = sum;
 #else
-  runChains(static_cast<typename VectorOf<Element, 16>::type *>(results));
+  runChains<kSteps>(
+      static_cast<typename VectorOf<Element, 16>::type *>(results));
 #endif
 }
 
@@ -196,20 +199,21 @@ addDotProducts(void *results) {
 bool fovea::areDotProductsFaster() {
 #if defined(__x86_64__)
   constexpr double kGain = 1.5;
-  constexpr int kRounds = 5;
+  constexpr int kRounds = 25;
   alignas(64) char results[64];
-  auto measure = [&](void (*kernel)(void *)) {
-    double least = std::numeric_limits<double>::infinity();
-    for (int round = 0; round < kRounds; ++round) {
-      double start = now();
-      kernel(results);
-      asm volatile("" : : "r"(results) : "memory");
-      least = std::min(least, now() - start);
-    }
-    return least;
+  auto measure = [&](void (*kernel)(void *), double &least) {
+    double start = now();
+    kernel(results);
+    asm volatile("" : : "r"(results) : "memory");
+    least = std::min(least, now() - start);
   };
-  double vectors = measure(chains64<float>) / kSteps,
-         dots = measure(addDotProducts) / kDotSteps;
+  // Short runs of both in turn: whatever else this core does disturbs both
+  // alike, so that all processes come to the same answer.
+  double vectors = std::numeric_limits<double>::infinity(), dots = vectors;
+  for (int round = 0; round < kRounds; ++round) {
+    measure(chains64<float, kDotSteps>, vectors);
+    measure(addDotProducts, dots);
+  }
   return 2 * vectors > kGain * dots;
 #else
   return false;

@@ -109,8 +109,10 @@ def test_processes_and_threads_share(tmp_path):
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "emptied"])
 def test_damaged_entry_is_made_again(tmp_path, damage):
-    finish(start(tmp_path))
-    for name in list_entries(tmp_path):
+    assert finish(start(tmp_path)) == []
+    entries = list_entries(tmp_path)
+    assert entries
+    for name in entries:
         path = tmp_path / name
         content = bytearray(path.read_bytes())
         if damage == "cut":

@@ -80,7 +80,7 @@ std::string identifyHost(HostArch arch);
 
 /// Returns true if dot products of bf16, which the processor has, multiply at
 /// least half as fast again as vectors of f32: on some processors they are
-/// slower. Takes less than a millisecond.
+/// slower. Takes about a millisecond.
 bool areDotProductsFaster();
 
 /// Measures the rates, in about half a second; later calls with the same
