@@ -32,6 +32,7 @@
 // RUN: fovea-run %s --entry=turns --dims=1,64 --target=sm_90a --simulate --seeds=4 --random=9 --check | FileCheck %s
 // RUN: fovea-run %s --entry=turns --dims=130,2200 --target=sm_90a --simulate --seeds=4 --random=9 --check | FileCheck %s
 // RUN: fovea-run %s --entry=documents --target=sm_90a --simulate --random=10 --check | FileCheck %s
+// RUN: fovea-run %s --entry=padded --target=sm_90a --simulate --random=10 --check | FileCheck %s
 // RUN: fovea-run %s --entry=parts --target=sm_90a --simulate --random=11 --check | FileCheck %s
 // RUN: fovea-run %s --entry=passes --strategy=two-pass --target=sm_90a --simulate --random=13 --check | FileCheck %s
 //
@@ -175,6 +176,19 @@ module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", c
         %a = arith.divui %i, %c70 : index
         %c = arith.divui %j, %c70 : index
         %keep = arith.cmpi eq, %a, %c : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 128x32, order = linear, warps = 8, stages = 2, maximum = stale, keys = descending, blocks = persistent>}
+      : tensor<1x1x300x64xbf16>, tensor<1x1x300x64xbf16>, tensor<1x1x300x64xbf16> -> tensor<1x1x300x64xbf16>
+    return %o : tensor<1x1x300x64xbf16>
+  }
+
+  // The first tile of keys, which is the last one visited, begins at key 37.
+  func.func @padded(%q: tensor<1x1x300x64xbf16>) -> tensor<1x1x300x64xbf16> {
+    %o = attn.attention %q, %q, %q scale(0.125)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %c37 = arith.constant 37 : index
+        %keep = arith.cmpi sge, %j, %c37 : index
         attn.yield %keep : i1
       } {schedule = #attn.schedule<tile = 128x32, order = linear, warps = 8, stages = 2, maximum = stale, keys = descending, blocks = persistent>}
       : tensor<1x1x300x64xbf16>, tensor<1x1x300x64xbf16>, tensor<1x1x300x64xbf16> -> tensor<1x1x300x64xbf16>

@@ -444,6 +444,17 @@ AttentionBuilder::getTileReads(OnlineAttentionOp op, OpFoldResult key) {
   return reads;
 }
 
+/// Returns true if a tile that has fewer than `size` keys, of which it has
+/// `keys`, is the last one: its first key is where tiles of that size begin.
+/// Where keys in front of it may be absent, a tile may begin behind them.
+static bool isCutAtEnd(OpFoldResult keys, int64_t size) {
+  auto value = dyn_cast<Value>(keys);
+  auto least = value ? value.getDefiningOp<affine::AffineMinOp>() : nullptr;
+  return least &&
+         llvm::is_contained(least.getMap().getResults(),
+                            getAffineConstantExpr(size, value.getContext()));
+}
+
 LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
   FailureOr<RunningValues> running =
       getRunningValues(op.getAcc(), op.getMax(), op.getSum());
@@ -464,7 +475,7 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
   if (op.getPartial() && failed(partial = getPartial(op)))
     return failure();
   step.tile = getScoreTile(op, *queryView, *keyView);
-  step.isLastFirst = isLastFirst;
+  step.isLastFirst = isLastFirst && isCutAtEnd(step.tile.keys, sizes.keys);
   if (*partial)
     step.tile.partial = *partial;
   // Absent keys may be anything, but may also be nowhere. Absent values, which

@@ -70,6 +70,26 @@ func.func @ascending(%q: tensor<2x4x100x64xf16>, %k: tensor<2x4x200x64xf16>) -> 
 
 // -----
 
+// Keys before 40 are absent: the last tile that is visited begins there, and is
+// shorter.
+
+// CHECK-LABEL: func @padded
+// CHECK:         arith.cmpi slt, %{{.*}}, %c64
+// CHECK-NOT:     tile.first_only
+// CHECK:         return
+func.func @padded(%q: tensor<2x4x100x64xf16>, %k: tensor<2x4x200x64xf16>) -> tensor<2x4x100x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %c40 = arith.constant 40 : index
+    %keep = arith.cmpi sge, %j, %c40 : index
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2, keys = descending>}
+    : tensor<2x4x100x64xf16>, tensor<2x4x200x64xf16>, tensor<2x4x200x64xf16> -> tensor<2x4x100x64xf16>
+  return %o : tensor<2x4x100x64xf16>
+}
+
+// -----
+
 // A window begins at a tile of keys other than the first: the ends' sum has both.
 
 // CHECK-LABEL: func @window
