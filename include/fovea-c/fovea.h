@@ -120,6 +120,12 @@ typedef struct fovea_options {
      multiply f32 as three parts in bf16, which keeps numbers below 2^-110 to
      2^-134 only. */
   int exact_functions;
+  /** The lengths that a GPU's dynamic ones are taken for where the way in which
+      attention is computed is chosen; code serves all lengths in any case. 0:
+      4096, and where the model finds it faster there is code for lengths of some
+      1024 as well, which the first call that it serves compiles. The two may
+      differ in how they round. */
+  int64_t typical_length;
 } fovea_options;
 
 /** Null and zero members mean the default. */

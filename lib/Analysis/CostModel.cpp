@@ -415,7 +415,7 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
   shape.visible = estimateVisible(op.getMask(), shape.queries, shape.keys);
   ScheduleAttr schedule = op.getScheduleAttr();
   if (!schedule)
-    schedule = selectSchedule(op, target, passes);
+    schedule = selectSchedule(op, target, {.passes = passes});
   if (!schedule && target.isGpu())
     return visitWrittenOut(op, shape);
   if (!schedule)

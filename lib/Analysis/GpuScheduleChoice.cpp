@@ -315,8 +315,8 @@ static bool areTilesUneven(const AttentionShape &shape, ScheduleAttr schedule,
   bool areFew = tiles > kTwoTiles && tiles <= kFewTiles &&
                 shape.queries % schedule.getQueryTile() == 0;
   bool isKnown =
-      shape.hasStaticRows &&
-      (areFew || countQueryTiles(shape, schedule) <= 2 * target.getCores());
+      areFew || (shape.hasStaticRows &&
+                 countQueryTiles(shape, schedule) <= 2 * target.getCores());
   return schedule.getOrder() == WorkOrder::LongestFirst && !isKnown &&
          shape.headDim + shape.valueDim <= kWidest &&
          (shape.visible >= kOneEdge || shape.isTested || needs.maskReads);
@@ -472,14 +472,43 @@ static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
   }
 }
 
-SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
-                                                    machine::TargetAttr target,
-                                                    int64_t passes,
-                                                    bool exactProducts) {
+/// Returns what regions may read as tiles.
+static TileReads getTileReads(AttentionOp op, machine::TargetAttr target) {
+  return target.getGpuArch().hasBulkCopies
+             ? TileReads::get(op.getScore(), op.getMask())
+             : TileReads();
+}
+
+/// Returns the shape by which schedules of `op` are priced, with `length` for
+/// lengths that are dynamic.
+static AttentionShape getPricedShape(AttentionOp op, machine::TargetAttr target,
+                                     const TileReads &tiles,
+                                     const RegionNeeds &needs, int64_t length) {
+  AttentionShape shape = target.getGpuArch().hasBulkCopies
+                             ? getShapeWithLength(op, length)
+                             : AttentionShape::get(op);
+  shape.elementBytes = getProductType(op).getWidth() / 8;
+  shape.scoreOps = countScoreOps(op.getScore());
+  shape.captureReads = static_cast<int64_t>(tiles.ops.size());
+  shape.captureBytes = tiles.bytes;
+  if (needs.maskReads)
+    limitToSequences(shape, op.getMask());
+  return shape;
+}
+
+double fovea::predictGpuSeconds(AttentionOp op, machine::TargetAttr target,
+                                ScheduleAttr schedule, int64_t length) {
+  TileReads tiles = getTileReads(op, target);
+  return predictGpuSeconds(
+      getPricedShape(op, target, tiles, getRegionNeeds(op, tiles.ops), length),
+      target, schedule);
+}
+
+SmallVector<ScheduleChoice>
+fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
+                        const ScheduleOptions &options) {
   bool hasRoles = target.getGpuArch().hasBulkCopies;
-  TileReads tiles;
-  if (hasRoles)
-    tiles = TileReads::get(op.getScore(), op.getMask());
+  TileReads tiles = getTileReads(op, target);
   // What may come as tiles takes memory that products may need more.
   SmallVector<std::pair<Captures, RegionNeeds>> captureChoices;
   if (!tiles.ops.empty())
@@ -487,16 +516,8 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
   captureChoices.emplace_back(Captures::Gathered,
                               getRegionNeeds(op, /*tiles=*/{}));
   Growth growth = captureChoices.front().second.growth;
-  // One kernel serves all lengths: it has to be good for short ones, too.
-  constexpr int64_t kUsualLength = 4096;
-  AttentionShape shape =
-      hasRoles ? getShapeWithLength(op, kUsualLength) : AttentionShape::get(op);
-  shape.elementBytes = getProductType(op).getWidth() / 8;
-  shape.scoreOps = countScoreOps(op.getScore());
-  shape.captureReads = static_cast<int64_t>(tiles.ops.size());
-  shape.captureBytes = tiles.bytes;
-  if (captureChoices.front().second.maskReads)
-    limitToSequences(shape, op.getMask());
+  AttentionShape shape = getPricedShape(
+      op, target, tiles, captureChoices.front().second, options.typicalLength);
   WorkOrder order = getWorkOrder(op.getMask());
   LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
          << shape.heads << "x" << shape.queries << "x" << shape.headDim
@@ -529,8 +550,9 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
     RegionNeeds needs;
   };
   SmallVector<Group> groups;
-  for (int64_t parts : exactProducts ? SmallVector<int64_t>{0}
-                                     : getPartCounts(op, shape, target, passes))
+  for (int64_t parts : options.exactProducts
+                           ? SmallVector<int64_t>{0}
+                           : getPartCounts(op, shape, target, options.passes))
     for (auto [captures, needs] : captureChoices)
       for (int64_t warps : warpCounts)
         groups.push_back({warps, parts, captures, needs});
@@ -554,10 +576,10 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
               WarpGroups::Free, captures, /*split=*/1, splitSize, widen, parts);
           GpuFootprint footprint = getGpuFootprint(
               candidate, target, shape.elementBytes, shape.headDim,
-              shape.valueDim, passes, shape.captureBytes);
+              shape.valueDim, options.passes, shape.captureBytes);
           // Steps with an earlier maximum are those that were measured, by
           // WGMMA; they are short enough to need copies further ahead.
-          bool isStale = footprint.usesWgmma && !parts && passes == 1 &&
+          bool isStale = footprint.usesWgmma && !parts && options.passes == 1 &&
                          !op.getDropout() && keys && !splitSize &&
                          (isAlternating || !isNarrowMasked ||
                           (lacksGroup && !needs.hasLengths));

@@ -33,10 +33,14 @@ inline attn::WorkOrder getWorkOrder(mlir::Region &mask) {
   return mask.empty() ? attn::WorkOrder::Linear : attn::WorkOrder::LongestFirst;
 }
 
-/// Returns the shape of an op, with `length` for lengths that are dynamic.
+/// Returns the shape of an op, with `length` for lengths that are dynamic;
+/// where the batch is, too, and lengths are short, there are many sequences.
 template <typename OpTy>
 AttentionShape getShapeWithLength(OpTy op, int64_t length) {
+  constexpr int64_t kManyTokens = 16384;
   AttentionShape shape = AttentionShape::get(op);
+  if (op.getQuery().getType().isDynamicDim(0) && length < kUsualLength)
+    shape.batch = kManyTokens / length;
   if (op.getQuery().getType().isDynamicDim(2))
     shape.queries = length;
   if (op.getKey().getType().isDynamicDim(2))
@@ -83,12 +87,15 @@ double predictGpuSeconds(const AttentionShape &shape,
                          machine::TargetAttr target,
                          attn::ScheduleAttr schedule);
 
+/// Returns the same of `op`, whose dynamic lengths are `length`.
+double predictGpuSeconds(attn::AttentionOp op, machine::TargetAttr target,
+                         attn::ScheduleAttr schedule, int64_t length);
+
 /// Returns the schedules whose tile fits a block of the GPU, those with the
 /// least predicted time first.
-llvm::SmallVector<ScheduleChoice> listGpuSchedules(attn::AttentionOp op,
-                                                   machine::TargetAttr target,
-                                                   int64_t passes,
-                                                   bool exactProducts);
+llvm::SmallVector<ScheduleChoice>
+listGpuSchedules(attn::AttentionOp op, machine::TargetAttr target,
+                 const ScheduleOptions &options);
 llvm::SmallVector<ScheduleChoice> listGpuSchedules(attn::AttentionBackwardOp op,
                                                    machine::TargetAttr target);
 

@@ -372,14 +372,13 @@ static ScheduleAttr splitForCores(ScheduleAttr schedule,
   return schedule.with({.split = parts});
 }
 
-SmallVector<ScheduleChoice> fovea::listSchedules(AttentionOp op,
-                                                 machine::TargetAttr target,
-                                                 int64_t passes,
-                                                 bool exactProducts) {
+SmallVector<ScheduleChoice>
+fovea::listSchedules(AttentionOp op, machine::TargetAttr target,
+                     const ScheduleOptions &options) {
   if (getUnfitReason(op, target))
     return {};
   if (target.isGpu())
-    return listGpuSchedules(op, target, passes, exactProducts);
+    return listGpuSchedules(op, target, options);
   AttentionShape shape = AttentionShape::get(op);
   WorkOrder order = getWorkOrder(op.getMask());
   int64_t lanes = target.getVectorBytes() / shape.accumulationBytes;
@@ -424,9 +423,8 @@ SmallVector<ScheduleChoice> fovea::listSchedules(AttentionOp op,
 }
 
 ScheduleAttr fovea::selectSchedule(AttentionOp op, machine::TargetAttr target,
-                                   int64_t passes, bool exactProducts) {
-  SmallVector<ScheduleChoice> choices =
-      listSchedules(op, target, passes, exactProducts);
+                                   const ScheduleOptions &options) {
+  SmallVector<ScheduleChoice> choices = listSchedules(op, target, options);
   return choices.empty() ? ScheduleAttr() : choices.front().schedule;
 }
 

@@ -47,7 +47,8 @@ static LogicalResult verifyWarps(Operation *op, ScheduleAttr schedule,
 static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
                                        machine::TargetAttr target, Type element,
                                        int64_t headDim, int64_t valueDim,
-                                       Region &score, Region &mask) {
+                                       Region &score, Region &mask,
+                                       int64_t passes) {
   if (!schedule.getWarps())
     return op->emitOpError()
            << "has a schedule without warps and stages, which \""
@@ -60,8 +61,8 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
   GpuFootprint footprint =
       isa<AttentionBackwardOp>(op)
           ? getBackwardGpuFootprint(schedule, target, bytes, headDim, valueDim)
-          : getGpuFootprint(schedule, target, bytes, headDim, valueDim,
-                            /*passes=*/1, TileReads::get(score, mask).bytes);
+          : getGpuFootprint(schedule, target, bytes, headDim, valueDim, passes,
+                            TileReads::get(score, mask).bytes);
   if (schedule.getParts() && !footprint.usesWgmma)
     return op->emitOpError()
            << "has a schedule with parts, which are multiplied by WGMMA: "
@@ -76,7 +77,10 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
       << "has a schedule that does not fit the target: a tile of "
       << schedule.getQueryTile() << "x" << schedule.getKeyTile() << " by "
       << schedule.getWarps() << " warps in " << schedule.getStages()
-      << " stages needs ";
+      << " stages";
+  if (passes > 1)
+    error << " of each of " << passes << " passes";
+  error << " needs ";
   if (footprint.sharedBytes > target.getFastMemory())
     return error << footprint.sharedBytes
                  << " bytes of shared memory, but a block on \""
@@ -180,7 +184,7 @@ static LogicalResult verifyCluster(OpTy op) {
 }
 
 template <typename OpTy>
-static LogicalResult verify(OpTy op) {
+static LogicalResult verify(OpTy op, int64_t passes = 1) {
   ScheduleAttr schedule = op.getScheduleAttr();
   int64_t headDim = getSize(op.getKey(), 3),
           valueDim = getSize(op.getValue(), 3);
@@ -194,18 +198,18 @@ static LogicalResult verify(OpTy op) {
   if (target.isGpu())
     return verifyGpuSchedule(op, schedule, target,
                              getElementTypeOrSelf(op.getKey()), headDim,
-                             valueDim, op.getScore(), op.getMask());
+                             valueDim, op.getScore(), op.getMask(), passes);
   return verifyHostSchedule(op, schedule, target, op.getAccumulationType(),
                             headDim, valueDim);
 }
 
-LogicalResult fovea::verifySchedule(AttentionOp op) {
+LogicalResult fovea::verifySchedule(AttentionOp op, int64_t passes) {
   machine::TargetAttr target = machine::getTarget(op);
   if (op.getScheduleAttr().getWiden() && target)
     if (std::optional<std::string> obstacle = getWideningObstacle(op, target))
       return op.emitOpError("has a schedule that widens keys and values, but ")
              << *obstacle;
-  return verify(op);
+  return verify(op, passes);
 }
 
 LogicalResult fovea::verifySchedule(OnlineAttentionOp op) { return verify(op); }

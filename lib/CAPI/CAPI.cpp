@@ -158,6 +158,8 @@ static llvm::Expected<CompileOptions> readOptions(const fovea_options *given,
   result.exactFunctions = options.exact_functions;
   key += result.exactFunctions ? "exact-functions;" : "";
   key += options.check_bounds ? "check-bounds;" : "";
+  result.typicalLength = options.typical_length;
+  key += llvm::itostr(result.typicalLength) + ";";
   auto gpu = parseTarget(target);
   if (!gpu)
     return gpu.takeError();
@@ -170,6 +172,10 @@ static llvm::Expected<CompileOptions> readOptions(const fovea_options *given,
   if (!parsedArch)
     return parsedArch.takeError();
   result.arch = *parsedArch;
+  if (result.typicalLength < 0)
+    return llvm::createStringError("typical_length is " +
+                                   llvm::Twine(result.typicalLength) +
+                                   "; expected 1 or more, or 0 for any");
   if (result.optLevel < 0 || result.optLevel > 3)
     return llvm::createStringError("opt_level is " +
                                    llvm::Twine(options.opt_level) +

@@ -26,7 +26,8 @@ static void addInput(CacheKey &key, llvm::StringRef text,
   key.add(processor.triple).add(processor.cpu).add(processor.features);
   key.add(options.optLevel)
       .add(options.deterministic)
-      .add(options.exactFunctions);
+      .add(options.exactFunctions)
+      .add(options.typicalLength);
   // For a GPU, the numbers are the typical ones that code is made for, not
   // those of the GPU here.
   key.add(options.gpu ? options.gpu->name.str() : identifyHost(options.arch));
@@ -233,6 +234,12 @@ std::string fovea::serialize(const CompiledCode &code) {
     writer.writeList(signature.results, writeType);
     writer.write(signature.obstacle);
     writer.writeTexts(function.messages);
+    writer.writeList(function.shortLengths.places,
+                     [&](ShortLengths::Place place) {
+                       writer.write(int64_t(place.operand));
+                       writer.write(int64_t(place.dim));
+                     });
+    writer.write(int64_t(function.shortLengths.steps));
   });
   writer.write(code.object->getBuffer());
   writer.write(code.device.ptx);
@@ -252,6 +259,12 @@ std::optional<CompiledCode> fovea::deserialize(llvm::StringRef bytes) {
     reader.readList([&] { signature.results.push_back(reader.readType()); });
     signature.obstacle = reader.readText().str();
     reader.readTexts(function.messages);
+    ShortLengths &lengths = function.shortLengths;
+    reader.readList([&] {
+      auto operand = unsigned(reader.readNumber());
+      lengths.places.push_back({operand, unsigned(reader.readNumber())});
+    });
+    lengths.steps = uint32_t(reader.readNumber());
   });
   code.object =
       llvm::MemoryBuffer::getMemBufferCopy(reader.readText(), "fovea");

@@ -15,6 +15,7 @@
 #ifndef FOVEA_LIB_DRIVER_COMPILEDCODE_H
 #define FOVEA_LIB_DRIVER_COMPILEDCODE_H
 
+#include "fovea/Analysis/ShortLengths.h"
 #include "fovea/Driver/Program.h"
 #include "fovea/Target/DiskCache.h"
 
@@ -26,6 +27,8 @@ struct CompiledCode {
     /// The messages of its checks of sizes, see `outline-shape-checks`; without
     /// messages it has no checks.
     llvm::SmallVector<std::string, 0> messages;
+    /// The calls that code for short lengths is to serve.
+    ShortLengths shortLengths;
   };
 
   llvm::SmallVector<Function, 1> functions;

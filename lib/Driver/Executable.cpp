@@ -123,7 +123,8 @@ llvm::Error Executable::call(size_t index, llvm::ArrayRef<TensorView> operands,
       return error;
   }
   if (state->gpu)
-    return state->callOnGpu(index, operands, results, usage);
+    return getVersion(index, operands)
+        .state->callOnGpu(index, operands, results, usage);
   const Signature &function = state->signatures[index];
   CallFrame frame(function);
   auto copies = state->addOperands(frame, index, operands);

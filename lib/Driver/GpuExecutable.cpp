@@ -124,6 +124,8 @@ Executable::launch(size_t index, llvm::ArrayRef<TensorView> operands,
     return rejectOperands("@" + function.name +
                           ": bounds are checked on the host; expected operands "
                           "in host memory");
+  if (const Executable &version = getVersion(index, operands); &version != this)
+    return version.launch(index, operands, stream, results, shapes, areOwn);
   cuda::Device *device = areOwn ? nullptr : &state->gpu->getDevice();
   if (device)
     if (llvm::Error error = device->checkStream(stream))

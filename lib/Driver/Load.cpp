@@ -32,6 +32,46 @@ llvm::ArrayRef<std::string> Executable::getRemarks() const {
   return state->remarks;
 }
 
+void Executable::State::keepSource(llvm::StringRef text,
+                                   const CompileOptions &options) {
+  if (llvm::none_of(entries, [](const Entry &entry) {
+        return entry.shortLengths.steps != 0;
+      }))
+    return;
+  shortVersion = std::make_unique<ShortVersion>();
+  shortVersion->text = text.str();
+  shortVersion->options = options;
+  shortVersion->options.typicalLength = kShortLength;
+  shortVersion->options.timing = nullptr;
+}
+
+const Executable &
+Executable::getVersion(size_t index,
+                       llvm::ArrayRef<TensorView> operands) const {
+  State::ShortVersion *version = state->shortVersion.get();
+  if (!version)
+    return *this;
+  const ShortLengths &lengths = state->entries[index].shortLengths;
+  int64_t length = 0;
+  for (ShortLengths::Place place : lengths.places) {
+    // A call with wrong operands fails in any version.
+    if (place.operand >= operands.size() ||
+        place.dim >= operands[place.operand].shape.size())
+      return *this;
+    length = std::max(length, operands[place.operand].shape[place.dim]);
+  }
+  if (!lengths.contain(length))
+    return *this;
+  std::call_once(version->once, [&] {
+    auto compiled = compile(version->text, "text", version->options);
+    if (compiled)
+      version->executable = std::move(*compiled);
+    else
+      llvm::consumeError(compiled.takeError());
+  });
+  return version->executable ? *version->executable : *this;
+}
+
 llvm::StringRef Executable::getPTX() const { return state->ptx; }
 
 const Assembly &Executable::getAssembly() const { return state->assembly; }
@@ -142,6 +182,7 @@ Executable::link(std::unique_ptr<State> state, CompiledCode code,
     if (!found)
       return found.takeError();
     entry.function = *found;
+    entry.shortLengths = std::move(function.shortLengths);
     if (function.messages.empty())
       continue;
     auto check = state->jit->lookup(getShapeCheckName(signature.name));
@@ -156,14 +197,27 @@ Executable::link(std::unique_ptr<State> state, CompiledCode code,
 }
 
 llvm::Expected<std::unique_ptr<Executable>>
+Executable::loadKept(const CacheKey &key, llvm::StringRef text,
+                     const CompileOptions &options) {
+  auto kept = lookUpCode(key);
+  if (!kept)
+    return nullptr;
+  auto loaded = load(std::move(*kept), options.gpu, options.timing);
+  if (loaded)
+    (*loaded)->state->keepSource(text, options);
+  return loaded;
+}
+
+llvm::Expected<std::unique_ptr<Executable>>
 Executable::compile(llvm::StringRef text, llvm::StringRef name,
                     const CompileOptions &options) {
   if (llvm::Error error = checkMachine(options))
     return std::move(error);
   CompileOptions found = options;
   found.schedules = lookUpSchedules(text, options);
-  if (auto kept = lookUpCode(getCodeKey(text, found)))
-    return load(std::move(*kept), options.gpu, options.timing);
+  auto kept = loadKept(getCodeKey(text, found), text, options);
+  if (!kept || *kept)
+    return kept;
   mlir::TimingScope phase = timePhase(options.timing, "Parsing");
   auto program = Program::parse(text, name);
   phase.stop();

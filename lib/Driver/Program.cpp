@@ -37,6 +37,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
@@ -345,6 +346,15 @@ struct Program::State {
                                       const CompileOptions &options,
                                       llvm::ArrayRef<Signature> signatures);
 
+  /// Returns a copy at level `Fused` whose attentions have no schedules yet.
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+  lowerWithoutSchedules(const CompileOptions &options);
+
+  /// Finds the calls that code for short lengths is to serve, unless the
+  /// options say which schedules, or which lengths, code is for.
+  llvm::Error findShortLengths(CompiledCode &code,
+                               const CompileOptions &options);
+
   /// Returns all code for the options' GPU, of a module whose kernels are in
   /// the LLVM dialect, and loads the kernels.
   llvm::Expected<CompiledCode> finishForGpu(mlir::ModuleOp lowered,
@@ -561,7 +571,11 @@ Program::State::finishForGpu(mlir::ModuleOp lowered,
   auto makeHostCode = [&]() -> llvm::Expected<CompiledCode> {
     if (llvm::Error error = run(lowered, options, buildGpuHostPipeline))
       return error;
-    return finish(lowered, options, signatures);
+    auto code = finish(lowered, options, signatures);
+    if (code)
+      if (llvm::Error error = findShortLengths(*code, options))
+        return error;
+    return code;
   };
   auto code = makeHostCode();
   if (llvm::Error error = loading.get()) {
@@ -572,6 +586,43 @@ Program::State::finishForGpu(mlir::ModuleOp lowered,
   if (code)
     code->device = std::move(*device);
   return code;
+}
+
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+Program::State::lowerWithoutSchedules(const CompileOptions &options) {
+  return lower(options, [&](mlir::OpPassManager &manager) {
+    if (options.gpu) {
+      GpuOptions gpu = options.getGpuOptions(Level::Fused);
+      gpu.selectsSchedules = false;
+      return buildGpuPipeline(manager, gpu);
+    }
+    HostOptions host = {options.strategy, Level::Fused, options.exactFunctions};
+    host.selectsSchedules = false;
+    buildHostPipeline(manager, host);
+  });
+}
+
+llvm::Error Program::State::findShortLengths(CompiledCode &code,
+                                             const CompileOptions &options) {
+  bool isDynamic = llvm::any_of(signatures, [](const Signature &signature) {
+    return llvm::any_of(signature.operands, [](const ValueType &operand) {
+      return llvm::any_of(operand.shape, [](int64_t size) { return size < 0; });
+    });
+  });
+  if (!isDynamic || options.typicalLength || options.schedules ||
+      options.strategy == Strategy::Unfused)
+    return llvm::Error::success();
+  // Those of the code that was compiled stay.
+  llvm::SaveAndRestore kept(remarks);
+  auto module = lowerWithoutSchedules(options);
+  if (!module)
+    return module.takeError();
+  for (CompiledCode::Function &function : code.functions)
+    if (auto op = (*module)->lookupSymbol<mlir::func::FuncOp>(
+            function.signature.name))
+      function.shortLengths = fovea::findShortLengths(
+          op, machine::getTarget(**module), options.getScheduleOptions());
+  return llvm::Error::success();
 }
 
 Program::Program(std::unique_ptr<State> state) : state(std::move(state)) {}
@@ -736,8 +787,9 @@ Program::compile(const CompileOptions &options) const {
   CompileOptions found = options;
   found.schedules = lookUpSchedules(state->text, options);
   CacheKey key = getCodeKey(state->text, found);
-  if (auto kept = lookUpCode(key))
-    return Executable::load(std::move(*kept), options.gpu, options.timing);
+  auto kept = Executable::loadKept(key, state->text, options);
+  if (!kept || *kept)
+    return kept;
   std::lock_guard<std::mutex> lock(state->mutex);
   auto module = options.gpu
                     ? state->lowerKernels(found, /*checksShapes=*/true)
@@ -745,15 +797,18 @@ Program::compile(const CompileOptions &options) const {
   if (!module)
     return module.takeError();
   auto executable = std::make_unique<Executable::State>();
-  auto code = options.gpu ? state->finishForGpu(**module, options, *executable)
+  auto code = options.gpu ? state->finishForGpu(**module, found, *executable)
                           : state->finish(**module, options, state->signatures);
   if (!code)
     return code.takeError();
   DiskCache::get().store(key, serialize(*code));
   if (!options.gpu)
     executable->remarks = code->remarks;
-  return Executable::link(std::move(executable), std::move(*code),
-                          options.timing);
+  auto linked =
+      Executable::link(std::move(executable), std::move(*code), options.timing);
+  if (linked)
+    (*linked)->state->keepSource(state->text, options);
+  return linked;
 }
 
 llvm::Error Program::simulate(size_t index, llvm::ArrayRef<TensorView> operands,
@@ -826,16 +881,7 @@ Program::listSchedules(const CompileOptions &options) const {
   if (options.strategy == Strategy::Unfused)
     return attentions;
   std::lock_guard<std::mutex> lock(state->mutex);
-  auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
-    if (options.gpu) {
-      GpuOptions gpu = options.getGpuOptions(Level::Fused);
-      gpu.selectsSchedules = false;
-      return buildGpuPipeline(manager, gpu);
-    }
-    HostOptions host = {options.strategy, Level::Fused, options.exactFunctions};
-    host.selectsSchedules = false;
-    buildHostPipeline(manager, host);
-  });
+  auto module = state->lowerWithoutSchedules(options);
   if (!module)
     return module.takeError();
   machine::TargetAttr target = machine::getTarget(**module);
@@ -848,10 +894,10 @@ Program::listSchedules(const CompileOptions &options) const {
     auto backward = mlir::dyn_cast<attn::AttentionBackwardOp>(op);
     attention.isBackward = bool(backward);
     for (const ScheduleChoice &choice :
-         backward ? fovea::listSchedules(backward, target)
-                  : fovea::listSchedules(mlir::cast<attn::AttentionOp>(op),
-                                         target, getPasses(options.strategy),
-                                         options.exactFunctions)) {
+         backward
+             ? fovea::listSchedules(backward, target)
+             : fovea::listSchedules(mlir::cast<attn::AttentionOp>(op), target,
+                                    options.getScheduleOptions())) {
       auto &[schedule, seconds] = attention.choices.emplace_back();
       llvm::raw_string_ostream stream(schedule);
       mlir::Attribute(choice.schedule).print(stream);

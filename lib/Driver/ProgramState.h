@@ -8,9 +8,12 @@
 #ifndef FOVEA_LIB_DRIVER_PROGRAMSTATE_H
 #define FOVEA_LIB_DRIVER_PROGRAMSTATE_H
 
+#include "fovea/Analysis/ShortLengths.h"
 #include "fovea/Driver/Program.h"
 #include "fovea/Runtime/GpuDevice.h"
 #include "fovea/Target/HostJIT.h"
+
+#include <mutex>
 
 namespace fovea {
 
@@ -25,6 +28,17 @@ struct Executable::State {
     /// `outline-shape-checks`; null where there is nothing to check.
     HostJIT::PackedFunction checkShapes = nullptr;
     llvm::SmallVector<std::string, 0> messages;
+    ShortLengths shortLengths;
+  };
+
+  /// Code of the same text for short lengths, which the first call that it is
+  /// to serve compiles.
+  struct ShortVersion {
+    std::string text;
+    CompileOptions options;
+    std::once_flag once;
+    /// Null where it cannot be compiled: then the other code serves all calls.
+    std::unique_ptr<Executable> executable;
   };
 
   llvm::SmallVector<Signature, 1> signatures;
@@ -37,6 +51,12 @@ struct Executable::State {
   llvm::SmallVector<std::string, 0> remarks;
   /// As in `setChecker`; null if there is none.
   std::unique_ptr<Executable> checker;
+  /// Null if there is none.
+  std::unique_ptr<ShortVersion> shortVersion;
+
+  /// Keeps what code for short lengths is compiled from, if it is to serve any
+  /// call.
+  void keepSource(llvm::StringRef text, const CompileOptions &options);
 
   /// Loads the kernels on this machine's GPU. Without an assembler the driver
   /// compiles them.

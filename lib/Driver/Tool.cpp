@@ -65,7 +65,14 @@ CompileFlags::CompileFlags(cl::OptionCategory &category)
                    "f16 the powers, with 2^-18. Nor approximate what a GPU's "
                    "kernel makes of attention's output in 16 bits, nor "
                    "multiply f32 as three parts in bf16 on tensor cores"),
-          cl::cat(category)) {}
+          cl::cat(category)),
+      typicalLength(
+          "typical-length",
+          cl::desc("Lengths that a GPU's dynamic ones are taken for where "
+                   "schedules are chosen; code serves all lengths in any case "
+                   "(default: 4096; fovea-run then has code for short lengths "
+                   "beside it, which the first call that it serves compiles)"),
+          cl::value_desc("length"), cl::init(0), cl::cat(category)) {}
 
 llvm::Expected<CompileOptions> CompileFlags::getOptions() const {
   CompileOptions options;
@@ -91,6 +98,12 @@ llvm::Expected<CompileOptions> CompileFlags::getOptions() const {
   options.optLevel = int(optLevel);
   options.deterministic = deterministic;
   options.exactFunctions = exactFunctions;
+  if (typicalLength < 0 ||
+      (typicalLength.getNumOccurrences() && !typicalLength))
+    return llvm::createStringError(
+        "--typical-length=" + llvm::Twine(typicalLength.getValue()) +
+        ": expected 1 or more");
+  options.typicalLength = typicalLength;
   return options;
 }
 

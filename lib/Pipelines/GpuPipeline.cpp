@@ -159,6 +159,7 @@ void fovea::buildGpuKernelPipeline(OpPassManager &manager,
     schedules.passes = getPasses(options.strategy);
     schedules.deterministic = options.deterministic;
     schedules.exactProducts = options.exactFunctions;
+    schedules.typicalLength = options.typicalLength;
     if (options.selectsSchedules)
       manager.addPass(attn::createAttnSelectSchedule(schedules));
   }

@@ -96,7 +96,7 @@ def set_num_threads(threads):
 
 def compile(text, target="host", *, entry=None, strategy="fused",
             arch="native", cpu=None, opt_level=None, deterministic=False,
-            check_bounds=False, exact_functions=False):
+            check_bounds=False, exact_functions=False, typical_length=None):
     """Compiles a module of functions on tensors, given as MLIR's text.
 
     Returns the function `entry`, or the only one, as a `Function`.
@@ -126,9 +126,15 @@ def compile(text, target="host", *, entry=None, strategy="fused",
         and of 2^-18 for f16, but not for a log-sum-exp in f32; and tensor cores may
         multiply f32 as three parts in bf16, with errors below those of f32, which
         keeps numbers below 2^-110 to 2^-134 only.
+    typical_length: the lengths that a GPU's dynamic ones are taken for where the
+        way in which attention is computed is chosen; code serves all lengths in
+        any case. None: 4096, and where the model finds it faster there is code for
+        lengths of some 1024 as well, which the first call that it serves compiles.
+        The two may differ in how they round.
     """
     module = _compile(text, target, strategy, arch, cpu, opt_level,
-                      deterministic, check_bounds, exact_functions)
+                      deterministic, check_bounds, exact_functions,
+                      typical_length)
     number = ctypes.c_size_t()
     check(lib.fovea_module_find_function(module.handle, _encode(entry),
                                          ctypes.byref(number)))
@@ -165,7 +171,7 @@ def differentiate(text, *, entry=None, recompute="auto", textbook=False,
 def differentiable(text, target="host", *, entry=None, recompute="auto",
                    textbook=False, strategy="fused", arch="native", cpu=None,
                    opt_level=None, deterministic=False, check_bounds=False,
-                   exact_functions=False):
+                   exact_functions=False, typical_length=None):
     """Compiles a function and its backward pass, as a function of PyTorch
     tensors that autograd goes through. Options are those of `compile` and of
     `differentiate`.
@@ -176,7 +182,8 @@ def differentiable(text, target="host", *, entry=None, recompute="auto",
     split = differentiate(text, entry=entry, recompute=recompute,
                           textbook=textbook, partition=True, target=target)
     module = _compile(split, target, strategy, arch, cpu, opt_level,
-                      deterministic, check_bounds, exact_functions)
+                      deterministic, check_bounds, exact_functions,
+                      typical_length)
     return Differentiable(Function(module, 0), Function(module, 1))
 
 
@@ -192,13 +199,15 @@ def _encode_text(text):
 
 
 def _compile(text, target, strategy, arch, cpu, opt_level, deterministic,
-             check_bounds, exact_functions):
+             check_bounds, exact_functions, typical_length):
     if opt_level is not None and opt_level not in range(4):
         raise Error(f"opt_level is {opt_level}; expected 0 to 3")
+    if typical_length is not None and not 1 <= typical_length < 1 << 63:
+        raise Error(f"typical_length is {typical_length}; expected 1 or more")
     options = _library.Options(
         _encode(target), _encode(strategy), _encode(arch), _encode(cpu),
         0 if opt_level is None else opt_level + 1, bool(deterministic),
-        bool(check_bounds), bool(exact_functions))
+        bool(check_bounds), bool(exact_functions), typical_length or 0)
     data = _encode_text(text)
     with show(f"compiling for {target}"):
         handle = create(lib.fovea_compile, _context, data, len(data),

@@ -30,6 +30,7 @@ class Options(ctypes.Structure):
         ("deterministic", ctypes.c_int),
         ("check_bounds", ctypes.c_int),
         ("exact_functions", ctypes.c_int),
+        ("typical_length", ctypes.c_int64),
     ]
 
 

@@ -3,6 +3,7 @@
 """What is special to a GPU: PyTorch's tensors and streams, graphs, layouts in
 memory. The numerics of test_numerics.py run there by FOVEA_TEST_TARGET."""
 
+import dataclasses
 import functools
 import os
 import subprocess
@@ -21,6 +22,9 @@ if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
 TARGET = os.environ.get("FOVEA_TEST_TARGET", "gpu")
+needs_hopper = pytest.mark.skipif(
+    TARGET == "sm_80" or torch.cuda.get_device_capability()[0] != 9,
+    reason="needs kernels for Hopper")
 TORCH = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32,
          "f64": torch.float64}
 # Relative to the largest magnitude: a rounding of the type or two.
@@ -851,6 +855,45 @@ def test_many_calls_in_a_graph(page):
         assert time.monotonic() < limit, "a kernel does not end"
     for one, other in zip(outputs, expected, strict=True):
         assert torch.equal(one, other)
+
+
+WIDE = Case(dtype="bf16", dim=128, value_dim=128, heads=16, kv_heads=16)
+
+
+@needs_hopper
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_versions_by_length(mask):
+    """Code for usual lengths and for short ones is right for all lengths, and each
+    serves those for which it was made."""
+    case = dataclasses.replace(WIDE, mask=mask)
+    both, usual, short = (
+        fovea.compile(case.text, target=TARGET, typical_length=length)
+        for length in (None, 4096, 1024))
+    for length, fits_short in [(0, None), (1, None), (37, None), (500, True),
+                               (512, True), (576, False), (640, None), (768, False),
+                               (1000, True), (1024, True), (1025, False),
+                               (1536, False), (2049, False)]:
+        operands = make(case, 1, length, length)
+        results = [function(*operands) for function in (both, usual, short)]
+        for result in results:
+            check(result, reference(*operands, mask), "bf16")
+        if fits_short is not None:
+            expected, other = results[:0:-1] if fits_short else results[1:]
+            assert torch.equal(results[0], expected), length
+            assert not torch.equal(results[0], other), length
+
+
+@needs_hopper
+def test_short_version_is_compiled_in_a_capture():
+    function = fovea.compile(WIDE.text + "// in a capture", target=TARGET)
+    function(*make(WIDE, 1, 2048, 2048))
+    q, k, v = make(WIDE, 1, 1024, 1024)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        output = function(q, k, v)
+    graph.replay()
+    check(output, reference(q, k, v), "bf16")
 
 
 def test_graph_capture():

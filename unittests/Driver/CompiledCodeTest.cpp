@@ -24,6 +24,8 @@ CompiledCode makeCode() {
   first.signature.operands[0].writable = true;
   first.signature.results = {{"", DType::F32, {-1}, /*scalar=*/false}};
   first.messages = {"{0} is not {1}", ""};
+  first.shortLengths.places = {{0, 1}};
+  first.shortLengths.add(2048);
   CompiledCode::Function &second = code.functions.emplace_back();
   second.signature.name = "other";
   second.signature.obstacle = "no tensor";
@@ -55,6 +57,12 @@ TEST(CompiledCode, IsReadAsItWasWritten) {
   EXPECT_EQ(formatType(first.signature.results[0]), "f32 tensor of shape ?");
   ASSERT_EQ(first.messages.size(), 2u);
   EXPECT_EQ(first.messages[0], "{0} is not {1}");
+  ASSERT_EQ(first.shortLengths.places.size(), 1u);
+  EXPECT_EQ(first.shortLengths.places[0].operand, 0u);
+  EXPECT_EQ(first.shortLengths.places[0].dim, 1u);
+  EXPECT_TRUE(first.shortLengths.contain(2048));
+  EXPECT_FALSE(first.shortLengths.contain(1984));
+  EXPECT_EQ(code->functions[1].shortLengths.steps, 0u);
   EXPECT_EQ(code->functions[1].signature.obstacle, "no tensor");
   EXPECT_EQ(code->object->getBufferSize(), 9u);
   EXPECT_EQ(code->device.ptx, "PTX");
@@ -100,6 +108,9 @@ TEST(CompiledCode, IsNamedByAllThatItFollowsFrom) {
   EXPECT_NE(hash("text", options), plain);
   options = {};
   options.cpu = "x86-64";
+  EXPECT_NE(hash("text", options), plain);
+  options = {};
+  options.typicalLength = 1024;
   EXPECT_NE(hash("text", options), plain);
   options = {};
   options.optLevel = 2;

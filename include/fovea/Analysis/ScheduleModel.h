@@ -126,14 +126,27 @@ struct ScheduleChoice {
   std::optional<double> seconds;
 };
 
+/// The lengths that a GPU's dynamic ones are taken for: one kernel serves all
+/// of them, and has to be good for short ones, too.
+inline constexpr int64_t kUsualLength = 4096;
+
+/// What a schedule of attention is chosen by, beside the op and the target.
+struct ScheduleOptions {
+  /// Passes over the keys; on a GPU each has tiles of its own.
+  int64_t passes = 1;
+  /// True if no operand of f32 is split into parts.
+  bool exactProducts = false;
+  /// The lengths that a GPU's dynamic ones are taken for. If they are shorter
+  /// than is usual, a dynamic batch is taken for many sequences.
+  int64_t typicalLength = kUsualLength;
+};
+
 /// Returns the schedules whose tile fits the target, those with the least
 /// predicted time first: a host's near memory; a GPU's registers and shared
-/// memory, with keys for each of `passes` passes. Empty if no tile fits. With
-/// `exactProducts` no operand of f32 is split into parts.
-llvm::SmallVector<ScheduleChoice> listSchedules(attn::AttentionOp op,
-                                                machine::TargetAttr target,
-                                                int64_t passes = 1,
-                                                bool exactProducts = false);
+/// memory. Empty if no tile fits.
+llvm::SmallVector<ScheduleChoice>
+listSchedules(attn::AttentionOp op, machine::TargetAttr target,
+              const ScheduleOptions &options = {});
 /// Returns the same for the gradients of attention, without `gradients`.
 llvm::SmallVector<ScheduleChoice> listSchedules(attn::AttentionBackwardOp op,
                                                 machine::TargetAttr target);
@@ -141,8 +154,7 @@ llvm::SmallVector<ScheduleChoice> listSchedules(attn::AttentionBackwardOp op,
 /// Returns the first of these schedules; null if there is none.
 attn::ScheduleAttr selectSchedule(attn::AttentionOp op,
                                   machine::TargetAttr target,
-                                  int64_t passes = 1,
-                                  bool exactProducts = false);
+                                  const ScheduleOptions &options = {});
 attn::ScheduleAttr selectSchedule(attn::AttentionBackwardOp op,
                                   machine::TargetAttr target);
 
@@ -160,9 +172,9 @@ selectGradients(attn::AttentionBackwardOp op, attn::ScheduleAttr schedule,
 
 /// Succeeds if the schedule of `op`, which a person may have written, can be
 /// executed: warps can share its products and, if the module has a target, a
-/// tile fits its memory and registers. Emits an error on `op` that names the
-/// part that does not fit.
-mlir::LogicalResult verifySchedule(attn::AttentionOp op);
+/// tile, or on a GPU those of all passes over the keys, fits its memory and
+/// registers. Emits an error on `op` that names the part that does not fit.
+mlir::LogicalResult verifySchedule(attn::AttentionOp op, int64_t passes = 1);
 mlir::LogicalResult verifySchedule(attn::OnlineAttentionOp op);
 mlir::LogicalResult verifySchedule(attn::AttentionBackwardOp op);
 

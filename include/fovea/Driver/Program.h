@@ -15,6 +15,7 @@
 #define FOVEA_DRIVER_PROGRAM_H
 
 #include "fovea/Analysis/CostModel.h"
+#include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Driver/Tensor.h"
 #include "fovea/Pipelines/Pipelines.h"
 #include "fovea/Runtime/GpuRuntime.h"
@@ -92,6 +93,10 @@ struct CompileOptions {
   /// (`attn-approximate`), tensor cores never multiply parts of f32, and a
   /// host's powers of two for 16-bit types are those for f32.
   bool exactFunctions = false;
+  /// The lengths that a GPU's dynamic ones are taken for where schedules are
+  /// chosen. 0: those that are usual, and code for short lengths beside it,
+  /// which is compiled by the first call that it serves.
+  int64_t typicalLength = 0;
   /// The schedules of the module's attentions that have none, in their order,
   /// as text; the model's where one is empty, or all if the list is. Without a
   /// list, those that `tune` has kept, if any.
@@ -101,7 +106,20 @@ struct CompileOptions {
 
   /// Returns what compiles for `gpu` up to a level.
   GpuOptions getGpuOptions(Level level) const {
-    return {strategy, level, gpu, deterministic, exactFunctions};
+    GpuOptions options;
+    options.strategy = strategy;
+    options.level = level;
+    options.arch = gpu;
+    options.deterministic = deterministic;
+    options.exactFunctions = exactFunctions;
+    options.typicalLength = typicalLength;
+    return options;
+  }
+
+  /// Returns what schedules of attention are chosen by.
+  ScheduleOptions getScheduleOptions() const {
+    return {getPasses(strategy), exactFunctions,
+            typicalLength ? typicalLength : kUsualLength};
   }
 };
 
@@ -145,6 +163,7 @@ struct KernelLaunch {
   bool isCopy = false, isFill = false;
 };
 
+class CacheKey;
 struct CompiledCode;
 struct DeviceOperands;
 
@@ -199,6 +218,13 @@ public:
   /// the compiler gave up, and problems of this machine.
   llvm::ArrayRef<std::string> getRemarks() const;
 
+  /// Returns what serves calls of a function with these operands: this, or on a
+  /// GPU code for short lengths if it is faster by the model, which is compiled
+  /// now if it was not before. All kinds of calls go there by themselves; PTX
+  /// and assembly are those of this.
+  const Executable &getVersion(size_t function,
+                               llvm::ArrayRef<TensorView> operands) const;
+
   /// Returns the kernels as PTX; empty on the host.
   llvm::StringRef getPTX() const;
 
@@ -252,6 +278,12 @@ public:
 
 private:
   explicit Executable(std::unique_ptr<State> state);
+
+  /// Loads what the disk cache has for `key`, the code of a text with these
+  /// options; null if it has nothing.
+  static llvm::Expected<std::unique_ptr<Executable>>
+  loadKept(const CacheKey &key, llvm::StringRef text,
+           const CompileOptions &options);
 
   /// Links the host's code, for kernels that `state` has loaded if there are
   /// any.

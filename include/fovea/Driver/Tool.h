@@ -25,6 +25,7 @@ struct CompileFlags {
   llvm::cl::opt<unsigned> optLevel;
   llvm::cl::opt<bool> deterministic;
   llvm::cl::opt<bool> exactFunctions;
+  llvm::cl::opt<int64_t> typicalLength;
 
   /// Returns the options by value; an error names the flag that is wrong.
   llvm::Expected<CompileOptions> getOptions() const;

@@ -110,6 +110,9 @@ struct GpuOptions {
   bool exactFunctions = false;
   /// False at level `Fused` to leave attention without its schedule.
   bool selectsSchedules = true;
+  /// The lengths that dynamic ones are taken for where schedules are chosen; 0:
+  /// what is usual.
+  int64_t typicalLength = 0;
 };
 
 /// Appends the passes that compile a module for a GPU. The module's

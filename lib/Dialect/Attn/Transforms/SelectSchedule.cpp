@@ -38,6 +38,13 @@ struct SelectSchedule
           << passes.getValue();
       return signalPassFailure();
     }
+    if (typicalLength < 0) {
+      getOperation()->emitError()
+          << "attn-select-schedule: typical-length must be at least 1, or 0 "
+             "for what is usual, but is "
+          << typicalLength.getValue();
+      return signalPassFailure();
+    }
     if (queryTile < 0 || keyTile < 0) {
       getOperation()->emitError()
           << "attn-select-schedule: query-tile and key-tile must be at least "
@@ -91,7 +98,9 @@ private:
   }
 
   ScheduleAttr choose(AttentionOp op, machine::TargetAttr target) {
-    return selectSchedule(op, target, passes, exactProducts);
+    return selectSchedule(
+        op, target,
+        {passes, exactProducts, typicalLength ? typicalLength : kUsualLength});
   }
   ScheduleAttr choose(AttentionBackwardOp op, machine::TargetAttr target) {
     return selectSchedule(op, target);
@@ -113,6 +122,9 @@ private:
           remark::RemarkOpts::name("captures").category("attn-select-schedule"))
           << text;
   }
+
+  LogicalResult check(AttentionOp op) { return verifySchedule(op, passes); }
+  LogicalResult check(AttentionBackwardOp op) { return verifySchedule(op); }
 
   /// Says why the schedule does less than it might.
   void explain(AttentionOp op, machine::TargetAttr target) {
@@ -147,7 +159,7 @@ private:
       LDBG() << what << " at " << op.getLoc() << " has " << op.getScheduleAttr()
              << " already";
       complete(op, target);
-      return verifySchedule(op);
+      return check(op);
     }
     ScheduleAttr chosen = choose(op, target);
     if (!chosen) {
@@ -168,7 +180,7 @@ private:
     explain(op, target);
     ++numSelected;
     LDBG() << what << " at " << op.getLoc() << " gets " << op.getScheduleAttr();
-    return verifySchedule(op);
+    return check(op);
   }
 
   ScheduleAttr withOptions(Operation *op, ScheduleAttr chosen) {

@@ -185,8 +185,8 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     them. Head dims are multiples of 8 up to 256. Each of `passes` passes over
     the keys has its own tiles of them. Where tiles of queries leave
     multiprocessors idle, as in decoding, keys are split among as many blocks as
-    run at once, if that saves more than merging the parts takes. (Lengths that
-    are not static are assumed to be long.) Operands of f32 are split into parts
+    run at once, if that saves more than merging the parts takes. Lengths that
+    are not static are taken to be `typical-length`. Operands of f32 are split into parts
     for tensor cores (`parts` in `#attn.schedule`) where the model finds that
     faster, unless `exact-products` says that they are multiplied as they are.
 
@@ -227,7 +227,9 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
            "Whether sums of captured tensors' gradients on a GPU do not depend "
            "on the order in which blocks add">,
     Option<"exactProducts", "exact-products", "bool", /*default=*/"false",
-           "Whether products of f32 are those of FMA, never of parts in bf16">
+           "Whether products of f32 are those of FMA, never of parts in bf16">,
+    Option<"typicalLength", "typical-length", "int64_t", /*default=*/"0",
+           "Lengths that a GPU's dynamic ones are taken for; 0: 4096">
   ];
   let statistics = [
     Statistic<"numSelected", "num-selected", "Number of schedules chosen">,

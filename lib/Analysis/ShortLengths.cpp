@@ -1,0 +1,93 @@
+//===- ShortLengths.cpp - Lengths that have code of their own -------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Analysis/ShortLengths.h"
+
+#include "GpuScheduleModel.h"
+
+#include "fovea/Support/DebugLog.h"
+
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
+
+#define DEBUG_TYPE "short-lengths"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+/// Returns the operand of `function` and the dimension of it that a dimension
+/// of `tensor` is equal to, if there is one.
+static std::optional<ShortLengths::Place> findPlace(func::FuncOp function,
+                                                    Value tensor, int64_t dim) {
+  auto isOperand = [&](Value value) {
+    return llvm::is_contained(function.getArguments(), value);
+  };
+  AffineMap map;
+  ValueDimList operands;
+  if (failed(ValueBoundsConstraintSet::computeBound(
+          map, operands, presburger::BoundType::EQ, {tensor, dim},
+          [&](Value value, std::optional<int64_t>, ValueBoundsConstraintSet &) {
+            return isOperand(value);
+          })))
+    return std::nullopt;
+  bool isSame = operands.size() == 1 && operands[0].second &&
+                isOperand(operands[0].first) &&
+                isa<AffineDimExpr, AffineSymbolExpr>(map.getResult(0));
+  if (!isSame)
+    return std::nullopt;
+  return ShortLengths::Place{
+      cast<BlockArgument>(operands[0].first).getArgNumber(),
+      unsigned(*operands[0].second)};
+}
+
+ShortLengths fovea::findShortLengths(func::FuncOp function,
+                                     machine::TargetAttr target,
+                                     const ScheduleOptions &options) {
+  // What another kernel must save to be worth making.
+  constexpr double kGain = 0.98;
+  ScheduleOptions forShort = options;
+  forShort.typicalLength = kShortLength;
+  struct Choice {
+    AttentionOp op;
+    ScheduleAttr usual, forShort;
+  };
+  SmallVector<Choice> choices;
+  ShortLengths found;
+  WalkResult result = function.walk([&](AttentionOp op) {
+    if (op.getSchedule() || !op.getQuery().getType().isDynamicDim(2))
+      return WalkResult::advance();
+    Choice choice = {op, selectSchedule(op, target, options),
+                     selectSchedule(op, target, forShort)};
+    // Other differences gain little (d = 64 and 256, H100: 1%), and larger
+    // tiles leave multiprocessors idle where a batch is small.
+    if (!choice.usual ||
+        choice.usual.getQueryTile() <= choice.forShort.getQueryTile())
+      return WalkResult::advance();
+    std::optional<ShortLengths::Place> place =
+        findPlace(function, op.getQuery(), 2);
+    if (!place)
+      return WalkResult::interrupt();
+    choices.push_back(choice);
+    found.places.push_back(*place);
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return {};
+  for (int64_t length = ShortLengths::kStep; length <= ShortLengths::kLongest;
+       length += ShortLengths::kStep) {
+    double usual = 0, shorter = 0;
+    for (const Choice &choice : choices) {
+      usual += predictGpuSeconds(choice.op, target, choice.usual, length);
+      shorter += predictGpuSeconds(choice.op, target, choice.forShort, length);
+    }
+    LDBG() << function.getName() << ", length " << length << ": " << usual * 1e6
+           << " us, with schedules for short lengths " << shorter * 1e6;
+    if (shorter < kGain * usual)
+      found.add(length);
+  }
+  return found.steps ? found : ShortLengths();
+}

@@ -1,0 +1,117 @@
+//===- ShortLengthsTest.cpp - Lengths that have code of their own ---------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Analysis/ShortLengths.h"
+
+#include "fovea/Pipelines/Pipelines.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+namespace {
+
+class ShortLengthsTest : public ::testing::Test {
+protected:
+  ShortLengthsTest() {
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+  }
+
+  /// Returns what is found for the function of a text on a GPU.
+  ShortLengths find(StringRef text, StringRef gpu = "sm_90a") {
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    return findShortLengths(
+        *module->getOps<func::FuncOp>().begin(),
+        machine::getTypicalGpu(&context, *machine::GpuArch::find(gpu)), {});
+  }
+
+  MLIRContext context;
+};
+
+/// Returns a function of attention with heads of some size, of which the first
+/// operand is a number; a line may compute other queries.
+static std::string write(int64_t headDim, const char *line = "",
+                         const char *query = "%q", const char *regions = "",
+                         const char *length = "?") {
+  std::string type =
+      llvm::formatv("tensor<?x16x{0}x{1}xbf16>", length, headDim);
+  return llvm::formatv(R"(
+func.func @f(%n: index, %k: tensor<?x16x?x{0}xbf16>, %q: {1}) -> {1} {{
+  {2}
+  %o = attn.attention {3}, %k, %k scale(0.125) {4}
+    : {1}, tensor<?x16x?x{0}xbf16>, tensor<?x16x?x{0}xbf16> -> {1}
+  return %o : {1}
+})",
+                       headDim, type, line, query, regions);
+}
+
+TEST_F(ShortLengthsTest, AreThoseThatLongTilesFillBadly) {
+  ShortLengths lengths = find(write(128));
+  ASSERT_EQ(lengths.places.size(), 1u);
+  EXPECT_EQ(lengths.places[0].operand, 2u);
+  EXPECT_EQ(lengths.places[0].dim, 2u);
+  // Tiles of 192 queries leave an eighth idle of 1024, and nothing of 1536.
+  for (int64_t length : {256, 500, 512, 961, 1024})
+    EXPECT_TRUE(lengths.contain(length)) << length;
+  for (int64_t length : {0, 768, 960, 1025, 1536, 2049, 4096, 1 << 20})
+    EXPECT_FALSE(lengths.contain(length)) << length;
+}
+
+TEST_F(ShortLengthsTest, AreFoundUnderAMask) {
+  ShortLengths lengths = find(write(128, "", "%q", R"(mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  })"));
+  EXPECT_TRUE(lengths.contain(512) && lengths.contain(1024));
+  EXPECT_FALSE(lengths.contain(768) || lengths.contain(1536));
+}
+
+TEST_F(ShortLengthsTest, AreNoneWhereTilesAreAlike) {
+  for (int64_t headDim : {64, 256})
+    EXPECT_EQ(find(write(headDim)).steps, 0u) << headDim;
+}
+
+TEST_F(ShortLengthsTest, AreNoneWhereTheLengthIsKnown) {
+  EXPECT_EQ(find(write(128, "", "%q", "", "1024")).steps, 0u);
+}
+
+TEST_F(ShortLengthsTest, AreNoneWithoutWarpGroups) {
+  EXPECT_EQ(find(write(128), "sm_80").steps, 0u);
+}
+
+TEST_F(ShortLengthsTest, AreThoseOfATensorMadeFromAnOperand) {
+  ShortLengths lengths = find(write(128, R"(
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %b = tensor.dim %q, %c0 : tensor<?x16x?x128xbf16>
+  %l = tensor.dim %q, %c2 : tensor<?x16x?x128xbf16>
+  %e = tensor.empty(%b, %l) : tensor<?x16x?x128xbf16>
+  %x = linalg.copy ins(%q : tensor<?x16x?x128xbf16>)
+    outs(%e : tensor<?x16x?x128xbf16>) -> tensor<?x16x?x128xbf16>)",
+                                    "%x"));
+  ASSERT_EQ(lengths.places.size(), 1u);
+  EXPECT_EQ(lengths.places[0].operand, 2u);
+}
+
+TEST_F(ShortLengthsTest, AreNoneWhereNoOperandHasTheLength) {
+  EXPECT_EQ(
+      find(write(128, "%x = tensor.empty(%n, %n) : tensor<?x16x?x128xbf16>",
+                 "%x"))
+          .steps,
+      0u);
+}
+
+} // namespace
