@@ -72,8 +72,8 @@ func.func @linear(%o: !x, %n: index, %m: index) {
 // CHECK:       %[[ROWS:.*]] = arith.maxui %[[M]], %c1
 // CHECK:       %[[BYTES:.*]] = arith.divui %{{.*}}, %[[ROWS]]
 // CHECK:       %[[ALL:.*]] = arith.muli %[[M]], %[[BYTES]]
-// CHECK:       %[[UP:.*]] = arith.addi %[[ALL]], %c104857599
-// CHECK:       %[[BYCACHE:.*]] = arith.divui %[[UP]], %c104857600
+// CHECK:       %[[UP:.*]] = arith.addi %[[ALL]], %c52428799
+// CHECK:       %[[BYCACHE:.*]] = arith.divui %[[UP]], %c52428800
 // CHECK:       %[[BYROUNDS:.*]] = arith.divui %[[ITEMS]], %c396
 // CHECK:       arith.minui %[[BYCACHE]], %[[BYROUNDS]]
 // CHECK:       %[[BYROWS:.*]] = arith.divui %[[M]], %c2

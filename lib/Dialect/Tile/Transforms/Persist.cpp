@@ -236,14 +236,15 @@ void Order::planRounds(Indices &index) {
       index.constant(1));
 }
 
-/// There are as many turns as let the cache hold what a group reads, an even
-/// number of them, so that blocks have as much to do; but each has one and a
-/// half rounds of blocks, and a row.
+/// There are as many turns as let half of the cache hold what a group reads,
+/// for each of its two parts keeps copies of what multiprocessors beside it
+/// read; an even number of them, so that blocks have as much to do; but each
+/// has one and a half rounds of blocks, and a row.
 void Order::planTurns(Indices &index, Value bytes, int64_t nearMemory) {
   Value all = index.create<arith::MulIOp>(rows, bytes);
   Value pairs = index.create<arith::DivUIOp>(
-      index.create<arith::AddIOp>(all, index.constant(2 * nearMemory - 1)),
-      index.constant(2 * nearMemory));
+      index.create<arith::AddIOp>(all, index.constant(nearMemory - 1)),
+      index.constant(nearMemory));
   pairs = index.create<arith::MinUIOp>(
       pairs, index.create<arith::DivUIOp>(items, index.constant(3 * cores)));
   pairs = index.create<arith::MinUIOp>(
