@@ -303,17 +303,18 @@ static void limitToSequences(AttentionShape &shape, Region &mask) {
 /// Returns true if blocks should get tiles when they are free, since these
 /// differ in what they take: not by a window, which gives all as many keys
 /// (626 TFLOP/s to 609 dealt), and not where few tiles of each head are known
-/// and whole (d = 128, 1k: 131 us to 134), or two for each block. Wider heads
-/// lose (d = 256, 16k: 1327 us to 1378; all on an H200). A head of two tiles
-/// has one that takes most of its time, and a tile that is cut less of it
+/// and all but whole (d = 128, 1k: 131 us to 134), or two for each block. Wider
+/// heads lose (d = 256, 16k: 1327 us to 1378; all on an H200). A head of two
+/// tiles has one that takes most of its time, and a tile that is cut less of it
 /// (H100, d = 128, TFLOP/s: 256 157 to 175, 577 283 to 326).
 static bool areTilesUneven(const AttentionShape &shape, ScheduleAttr schedule,
                            const RegionNeeds &needs,
                            machine::TargetAttr target) {
   constexpr int64_t kWidest = 256, kFewTiles = 8, kTwoTiles = 2;
-  int64_t tiles = llvm::divideCeil(shape.queries, schedule.getQueryTile());
-  bool areFew = tiles > kTwoTiles && tiles <= kFewTiles &&
-                shape.queries % schedule.getQueryTile() == 0;
+  int64_t rows = schedule.getQueryTile();
+  int64_t tiles = llvm::divideCeil(shape.queries, rows);
+  int64_t missing = tiles * rows - shape.queries;
+  bool areFew = tiles > kTwoTiles && tiles <= kFewTiles && 4 * missing <= rows;
   bool isKnown =
       areFew || (shape.hasStaticRows &&
                  countQueryTiles(shape, schedule) <= 2 * target.getCores());

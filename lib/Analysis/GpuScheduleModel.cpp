@@ -117,11 +117,9 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   // with 197 keys takes 1.8 us beside its steps on an H100, d = 64.)
   constexpr double kLatencyKeys = 512;
   // Seconds to take the number of a tile that is dealt, where tiles of keys are
-  // not in a list, and the factor of the time where heads have two tiles, and
-  // blocks take these as they are numbered. (128x128 of causal attention, d =
-  // 128, H100, TFLOP/s persistent and dealt: 1k 508 and 488, 512 326 and 302,
-  // 256 158 and 172.)
-  constexpr double kDealtLatency = 5e-7, kTwoTiles = 1.15;
+  // not in a list. (128x128 of causal attention, d = 128, H100, TFLOP/s
+  // persistent and dealt: 1k 508 and 488, 512 326 and 302.)
+  constexpr double kDealtLatency = 5e-7;
   // Seconds to clear the flags of blocks, to write a part and to add one.
   // (Measured at 2k: shares gain 2 us at d = 128, where a last round is two
   // fifths full, and lose 4 to 9 at d = 256 and 64, where it is more.)
@@ -270,10 +268,6 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   if (schedule.getBlocks() == Blocks::Dealt && !shape.isTested)
     latency += kDealtLatency;
   double seconds = waves * (double(resident) * steps * step + latency);
-  if (schedule.getBlocks() == Blocks::Persistent &&
-      schedule.getOrder() == WorkOrder::LongestFirst &&
-      llvm::divideCeil(shape.queries, schedule.getQueryTile()) == 2)
-    seconds *= kTwoTiles;
   // What scores read comes from main memory, while blocks compute.
   double captures = double(shape.batch * shape.heads * shape.queries) *
                     double(shape.keys) * shape.visible *

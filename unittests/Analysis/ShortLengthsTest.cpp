@@ -75,8 +75,10 @@ TEST_F(ShortLengthsTest, AreFoundUnderAMask) {
     %keep = arith.cmpi sge, %i, %j : index
     attn.yield %keep : i1
   })"));
-  EXPECT_TRUE(lengths.contain(512) && lengths.contain(1024));
-  EXPECT_FALSE(lengths.contain(768) || lengths.contain(1536));
+  for (int64_t length : {512, 640, 1024})
+    EXPECT_TRUE(lengths.contain(length)) << length;
+  for (int64_t length : {128, 256, 768, 896, 1536})
+    EXPECT_FALSE(lengths.contain(length)) << length;
 }
 
 TEST_F(ShortLengthsTest, AreNoneWhereTilesAreAlike) {
@@ -86,6 +88,10 @@ TEST_F(ShortLengthsTest, AreNoneWhereTilesAreAlike) {
 
 TEST_F(ShortLengthsTest, AreNoneWhereTheLengthIsKnown) {
   EXPECT_EQ(find(write(128, "", "%q", "", "1024")).steps, 0u);
+}
+
+TEST_F(ShortLengthsTest, AreNoneWhereARowAloneDecidesItsBits) {
+  EXPECT_EQ(find(write(128, "", "%q", "{split_size = 512 : i64}")).steps, 0u);
 }
 
 TEST_F(ShortLengthsTest, AreNoneWithoutWarpGroups) {

@@ -2,6 +2,7 @@
 // RUN:   --remarks-filter=attn-select-schedule 2>%t | FileCheck %s --check-prefix=SM90
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 // RUN: fovea-opt %s --attach-gpu-target=target=sm_80 --attn-select-schedule | FileCheck %s --check-prefix=SM80
+// RUN: fovea-opt %s --attach-gpu-target=target=sm_90a --attn-select-schedule=typical-length=1024 | FileCheck %s --check-prefix=SHORT
 
 // Three warp groups, with K and V in four stages: 176 KiB of shared memory. By
 // WGMMA, steps subtract an earlier maximum, and there is memory for a result on
@@ -9,6 +10,9 @@
 // Tiles take the same time, so that blocks share those of the last round.
 // SM90-LABEL: func @d128(
 // SM90: tile = 192x64, order = linear, warps = 12, stages = 4, maximum = stale, blocks = shared>
+// Where lengths are short, tiles of 192 queries are filled badly.
+// SHORT-LABEL: func @d128(
+// SHORT: tile = 128x128, order = linear, warps = 8, stages = 2, maximum = stale>
 // SM80-LABEL: func @d128(
 // SM80: warps = 8, stages = 2>
 func.func @d128(%q: tensor<2x16x?x128xbf16>) -> tensor<2x16x?x128xbf16> {
