@@ -8,7 +8,7 @@ import operator
 import torch
 from torch import Tensor
 
-from . import _append, _arrays, _attention, _flex, _operator, _ragged
+from . import _append, _arrays, _attention, _dynamo, _flex, _operator, _ragged
 from ._gather import GatherTracer
 from ._memo import Memo, cast_as_autocast, describe, is_watched
 from ._native import PLAIN
@@ -212,7 +212,7 @@ class Options:
 
     # As mods and their closures, the operands of a gather are none of a graph
     # that Dynamo could hold.
-    @torch._dynamo.disable
+    @_dynamo.disable
     def _trace_rows(self, query, key, value, masks, gathers, call):
         tracer = GatherTracer(query, key, value, **gathers)
         if self.sinks is not None:

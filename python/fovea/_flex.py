@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import has_static_value
 
 try:
     from torch.nn.attention import flex_attention as _theirs
@@ -25,7 +24,7 @@ except ImportError:
     raise ImportError("fovea.flex_attention and what is built on it need PyTorch "
                       f"2.11 or later; this is {torch.__version__}") from None
 
-from . import _dropout, _operator
+from . import _dropout, _dynamo, _operator
 from ._library import Error
 from ._memo import Memo, cast_as_autocast
 from ._regions import find_bits, is_constant_scale, is_usual_scale
@@ -207,7 +206,7 @@ def _add_sinks(output, lse, sinks):
     return output, torch.logaddexp(lse, sinks)
 
 
-@torch._dynamo.assume_constant_result
+@_dynamo.assume_constant_result
 def compiles_to_graph():
     """Returns True if Dynamo traces for Fovea's backend."""
     module = sys.modules.get("fovea.torch")
@@ -221,7 +220,8 @@ def _attend_in_graph(query, key, value, score_mod, mask_mod, scale, wants_lse,
     for x in (query, key, value):
         torch._dynamo.mark_static(x, -3)
         torch._dynamo.mark_static(x, -1)
-    if isinstance(scale, (int, float)) and not has_static_value(scale):
+    shapes = torch.fx.experimental.symbolic_shapes
+    if isinstance(scale, (int, float)) and not shapes.has_static_value(scale):
         # PyTorch's operator would make a constant of a symbol.
         score_mod = _scale_first(query, key, value, scale, score_mod)
         scale = 1.0
@@ -254,7 +254,7 @@ def _scale_first(query, key, value, scale, score_mod):
     return scaled
 
 
-@torch._dynamo.assume_constant_result
+@_dynamo.assume_constant_result
 def _hold_effects():
     """Notes Dynamo's record of changes."""
     from torch._dynamo.symbolic_convert import InstructionTranslator
@@ -262,7 +262,7 @@ def _hold_effects():
     graph._fovea_effects = graph.side_effects
 
 
-@torch._dynamo.assume_constant_result
+@_dynamo.assume_constant_result
 def _keep_effects():
     """Puts the record that was noted in the place of the one of now."""
     from torch._dynamo.symbolic_convert import InstructionTranslator
@@ -273,7 +273,7 @@ def _keep_effects():
 
 
 # Mods and their closures are no operands of a graph that Dynamo could hold.
-@torch._dynamo.disable
+@_dynamo.disable
 def _attend_outside(query, key, value, score_mod, mask_mod, scale, wants_lse, wants_max,
                     dropout_p, generator, deterministic, sinks, split_size):
     """Computes attention between two graphs."""
@@ -282,7 +282,7 @@ def _attend_outside(query, key, value, score_mod, mask_mod, scale, wants_lse, wa
                   deterministic=deterministic, sinks=sinks, split_size=split_size)
 
 
-@torch._dynamo.disable
+@_dynamo.disable
 def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
                 wants_max, dropout_p, generator, deterministic, call, sinks,
                 split_size):
