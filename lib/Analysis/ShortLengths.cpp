@@ -77,7 +77,7 @@ ShortLengths fovea::findShortLengths(func::FuncOp function,
                      selectSchedule(op, target, forShort)};
     // Other differences gain little (d = 64 and 256, H100: 1%), and larger
     // tiles leave multiprocessors idle where a batch is small.
-    if (!choice.usual ||
+    if (!choice.usual || !choice.forShort ||
         choice.usual.getQueryTile() <= choice.forShort.getQueryTile())
       return WalkResult::advance();
     std::optional<ShortLengths::Place> place =
