@@ -24,6 +24,12 @@ emitPtx(mlir::OpBuilder &builder, mlir::Location loc, const llvm::Twine &text,
         mlir::ValueRange inputs = {}, mlir::TypeRange outputs = {},
         mlir::ValueRange tied = {});
 
+/// Makes what the thread has written to shared memory visible to WGMMA and bulk
+/// copies, which read through the async proxy (PTX ISA, "Proxies").
+inline void emitProxyFence(mlir::OpBuilder &builder, mlir::Location loc) {
+  emitPtx(builder, loc, "fence.proxy.async.shared::cta;");
+}
+
 /// Returns the number of the first of `inputs` of `emitPtx`.
 inline unsigned getFirstInput(unsigned numOutputs, unsigned numTied) {
   return numOutputs + 2 * numTied;

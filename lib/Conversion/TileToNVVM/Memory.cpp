@@ -499,7 +499,7 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
     NVVM::CpAsyncCommitGroupOp::create(rewriter, loc);
     NVVM::CpAsyncWaitGroupOp::create(rewriter, loc, 0);
     if (mayBeReadByProxy(op.getResult()))
-      emitPtx(rewriter, loc, "fence.proxy.async.shared::cta;");
+      emitProxyFence(rewriter, loc);
     emitBarrier(rewriter, op);
     rewriter.replaceOp(op, address);
     return success();

@@ -438,7 +438,7 @@ struct WaitLowering final : UsePattern<WaitOp> {
     if (!reader.isOfBlock) {
       emitWait(builder, op, use.full, use.parity);
       if (reader.isCopiedByThreads && getGpuArch(op).hasBulkCopies)
-        emitPtx(builder, op.getLoc(), "fence.proxy.async.shared::cta;");
+        emitProxyFence(builder, op.getLoc());
     } else if (readers.mustMeet(op)) {
       NVVM::CpAsyncCommitGroupOp::create(builder);
       NVVM::CpAsyncWaitGroupOp::create(builder, 0);

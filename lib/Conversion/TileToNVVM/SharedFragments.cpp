@@ -202,7 +202,7 @@ struct ConvertToShared final : OpConversionPattern<ToSharedOp> {
                     op.getResult().getType(), address)
           .store(adaptor.getValue());
     if (mayBeReadByProxy(op.getResult()))
-      emitPtx(rewriter, loc, "fence.proxy.async.shared::cta;");
+      emitProxyFence(rewriter, loc);
     emitBarrier(rewriter, op);
     rewriter.replaceOp(op, address);
     return success();
@@ -232,7 +232,7 @@ struct ConvertWrite final : OpConversionPattern<WriteOp> {
                   adaptor.getSlot().front(),
                   static_cast<int64_t>(op.getColumn().value_or(0)))
         .store(adaptor.getValue());
-    emitPtx(rewriter, op.getLoc(), "fence.proxy.async.shared::cta;");
+    emitProxyFence(rewriter, op.getLoc());
     emitArrive(rewriter, op.getLoc(), use.full);
     rewriter.eraseOp(op);
     return success();

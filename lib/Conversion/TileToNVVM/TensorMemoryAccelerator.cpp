@@ -356,7 +356,7 @@ void RunBoxes::emit() {
   Value rest =
       arith::SubIOp::create(builder, constant(length), fromRun(rows.end));
   zero(rows.end, arith::AddIOp::create(builder, rows.end, fromRun(rest)));
-  emitPtx(builder, op.getLoc(), "fence.proxy.async.shared::cta;");
+  emitProxyFence(builder, op.getLoc());
   meet();
   emitInOneThread(builder, op, [&](OpBuilder &one) {
     emitArrive(one, op.getLoc(), use.full);
@@ -441,7 +441,7 @@ private:
     emitWaitForState(builder, loc, barrier, state);
     emitZeroRows(builder, tile, slot, getI32(builder, loc, 0), rows.first);
     emitZeroRows(builder, tile, slot, rows.end, rows.count);
-    emitPtx(builder, loc, "fence.proxy.async.shared::cta;");
+    emitProxyFence(builder, loc);
     emitArrive(builder, loc, full);
   }
 

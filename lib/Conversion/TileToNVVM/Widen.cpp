@@ -192,7 +192,7 @@ struct ConvertWiden final : OpConversionPattern<WidenOp> {
     TileWidening(rewriter, op, op.getSource().getType(),
                  adaptor.getSource().front(), op.getResult().getType(), address)
         .emit();
-    emitPtx(rewriter, op.getLoc(), "fence.proxy.async.shared::cta;");
+    emitProxyFence(rewriter, op.getLoc());
     emitBarrier(rewriter, op);
     rewriter.replaceOp(op, address);
     return success();
@@ -213,7 +213,7 @@ struct ConvertWidenInto final : OpConversionPattern<WidenIntoOp> {
                  adaptor.getSource().front(), op.getSlot().getType(),
                  adaptor.getSlot().front())
         .emit();
-    emitPtx(rewriter, op.getLoc(), "fence.proxy.async.shared::cta;");
+    emitProxyFence(rewriter, op.getLoc());
     emitWarpArrive(rewriter, op, use.full);
     rewriter.eraseOp(op);
     return success();
