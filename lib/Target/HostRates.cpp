@@ -44,7 +44,7 @@ struct VectorOf {
 };
 } // namespace
 
-template <int steps, typename Vector>
+template <int steps = kSteps, typename Vector>
 [[gnu::always_inline]] static inline void runChains(Vector *results) {
   Vector chains[kChains];
   Vector factor = {}, addend = {};
@@ -76,8 +76,7 @@ static __attribute__((target("avx512f"))) void chains64(void *results) {
 }
 template <typename Element>
 static __attribute__((target("avx2,fma"))) void chains32(void *results) {
-  runChains<kSteps>(
-      static_cast<typename VectorOf<Element, 32>::type *>(results));
+  runChains(static_cast<typename VectorOf<Element, 32>::type *>(results));
 }
 #endif
 template <typename Element>
@@ -100,8 +99,7 @@ static void chains16(void *results) {
     sum += chains[c];
   *static_cast<typename VectorOf<Element, 16>::type *>(results) = sum;
 #else
-  runChains<kSteps>(
-      static_cast<typename VectorOf<Element, 16>::type *>(results));
+  runChains(static_cast<typename VectorOf<Element, 16>::type *>(results));
 #endif
 }
 
