@@ -122,9 +122,9 @@ typedef struct fovea_options {
   int exact_functions;
   /** The lengths that a GPU's dynamic ones are taken for where the way in which
       attention is computed is chosen; code serves all lengths in any case. 0:
-      4096, and where the model finds it faster there is code for lengths of some
-      1024 as well, which the first call that it serves compiles. The two may
-      differ in how they round. */
+      4096, and where the model finds it faster there is code for lengths of
+     some 1024 as well, which the first call that it serves compiles. The two
+     may differ in how they round. */
   int64_t typical_length;
 } fovea_options;
 

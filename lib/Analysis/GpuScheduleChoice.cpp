@@ -518,7 +518,8 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
                               getRegionNeeds(op, /*tiles=*/{}));
   Growth growth = captureChoices.front().second.growth;
   AttentionShape shape = getPricedShape(
-      op, target, tiles, captureChoices.front().second, options.typicalLength);
+      op, target, tiles, captureChoices.front().second,
+      options.typicalLength ? options.typicalLength : kUsualLength);
   WorkOrder order = getWorkOrder(op.getMask());
   LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
          << shape.heads << "x" << shape.queries << "x" << shape.headDim

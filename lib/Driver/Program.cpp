@@ -9,6 +9,7 @@
 #include "CompiledCode.h"
 #include "ErrorBounds.h"
 #include "Launches.h"
+#include "Signature.h"
 #include "TextChecks.h"
 
 #include "fovea/Analysis/ScheduleModel.h"
@@ -25,7 +26,6 @@
 #include "fovea/Transforms/ShapeChecks.h"
 
 #include "mlir/AsmParser/AsmParser.h"
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Remarks.h"
@@ -34,7 +34,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -123,26 +122,6 @@ private:
 };
 } // namespace
 
-/// Returns the name that a location carries, or `%name` where an operand is
-/// declared in the text, without the `%`.
-static std::string readName(llvm::StringRef text, mlir::Location location) {
-  if (auto named = mlir::dyn_cast<mlir::NameLoc>(location))
-    return named.getName().str();
-  auto place = location->findInstanceOf<mlir::FileLineColLoc>();
-  if (!place)
-    return "";
-  for (unsigned line = 1; line < place.getLine(); ++line)
-    text = text.split('\n').second;
-  text = text.split('\n').first.substr(place.getColumn() - 1);
-  if (!text.consume_front("%"))
-    return "";
-  return text
-      .take_while([](char c) {
-        return llvm::isAlnum(c) || c == '_' || c == '$' || c == '.' || c == '-';
-      })
-      .str();
-}
-
 /// Returns true for names of functions that compiled code calls in the C
 /// library, above all its mathematics, and in Fovea's runtime; a function of
 /// the same name would take their place.
@@ -154,73 +133,9 @@ static bool isReserved(llvm::StringRef name) {
          name.starts_with("_mlir_");
 }
 
-/// Describes a value, or returns the reason why it cannot cross.
-static std::optional<ValueType> describe(mlir::Type type) {
-  std::optional<DType> element = getDType(type);
-  if (!element)
-    return std::nullopt;
-  ValueType value = {"", *element, {}, /*scalar=*/true};
-  if (auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type)) {
-    value.scalar = false;
-    for (int64_t size : tensor.getShape())
-      value.shape.push_back(mlir::ShapedType::isDynamic(size) ? -1 : size);
-  }
-  return value;
-}
-
-static Signature describe(mlir::func::FuncOp function, llvm::StringRef text) {
-  Signature signature;
-  signature.name = function.getName().str();
-  auto object = [&](const llvm::Twine &what, mlir::Type type) {
-    if (signature.obstacle.empty())
-      signature.obstacle =
-          llvm::formatv("{0} of @{1} is {2}; only tensors and numbers of f16, "
-                        "bf16, f32, f64, index and signless integers can be "
-                        "passed, and only tensors returned",
-                        what.str(), signature.name, type);
-  };
-  for (mlir::BlockArgument argument : function.getArguments()) {
-    std::optional<ValueType> value = describe(argument.getType());
-    if (!value) {
-      object("operand " + llvm::Twine(argument.getArgNumber()),
-             argument.getType());
-      continue;
-    }
-    value->name = readName(text, argument.getLoc());
-    auto writable = function.getArgAttrOfType<mlir::BoolAttr>(
-        argument.getArgNumber(),
-        mlir::bufferization::BufferizationDialect::kWritableAttrName);
-    value->writable = !value->scalar && writable && writable.getValue();
-    signature.operands.push_back(std::move(*value));
-  }
-  for (auto [index, type] : llvm::enumerate(function.getResultTypes())) {
-    std::optional<ValueType> value = describe(type);
-    if (!value || value->scalar)
-      object("result " + llvm::Twine(index), type);
-    else
-      signature.results.push_back(std::move(*value));
-  }
-  return signature;
-}
-
 //===----------------------------------------------------------------------===//
-// Names
+// Targets and levels
 //===----------------------------------------------------------------------===//
-
-std::string fovea::formatType(const ValueType &type) {
-  if (type.scalar)
-    return (getName(type.type) + " number").str();
-  if (type.shape.empty())
-    return (getName(type.type) + " tensor of rank 0").str();
-  return (getName(type.type) + " tensor of shape ").str() +
-         formatShape(type.shape);
-}
-
-std::string fovea::formatOperand(const Signature &function, size_t index) {
-  const std::string &name = function.operands[index].name;
-  return llvm::formatv("operand {0}{1} of @{2}", index,
-                       name.empty() ? "" : " (%" + name + ")", function.name);
-}
 
 llvm::Expected<const machine::GpuArch *>
 fovea::parseTarget(llvm::StringRef name) {
@@ -252,34 +167,6 @@ fovea::parseLevel(llvm::StringRef name, const CompileOptions &options) {
   return llvm::createStringError("unknown level '" + name + "' of " +
                                  (options.gpu ? "a GPU" : "a host") +
                                  "; expected " + levels.listNames(codes));
-}
-
-llvm::Expected<size_t> fovea::findFunction(llvm::ArrayRef<Signature> functions,
-                                           llvm::StringRef name) {
-  size_t index = 0;
-  if (name.empty() && functions.size() != 1) {
-    if (functions.empty())
-      return llvm::createStringError("the module has no public function");
-    return llvm::createStringError(
-        "the module has several functions; name one of " +
-        llvm::join(llvm::map_range(functions,
-                                   [](const Signature &function) {
-                                     return "@" + function.name;
-                                   }),
-                   ", "));
-  }
-  if (!name.empty()) {
-    auto found = llvm::find_if(functions, [&](const Signature &function) {
-      return function.name == name;
-    });
-    if (found == functions.end())
-      return llvm::createStringError("the module has no public function @" +
-                                     name);
-    index = found - functions.begin();
-  }
-  if (!functions[index].obstacle.empty())
-    return llvm::createStringError(functions[index].obstacle);
-  return index;
 }
 
 //===----------------------------------------------------------------------===//
@@ -609,8 +496,8 @@ llvm::Error Program::State::findShortLengths(CompiledCode &code,
       return llvm::any_of(operand.shape, [](int64_t size) { return size < 0; });
     });
   });
-  if (!isDynamic || options.typicalLength || options.schedules ||
-      options.strategy == Strategy::Unfused)
+  if (!isDynamic || !options.gpu->hasWarpGroups || options.typicalLength ||
+      options.schedules || options.strategy == Strategy::Unfused)
     return llvm::Error::success();
   // Those of the code that was compiled stay.
   llvm::SaveAndRestore kept(remarks);

@@ -136,9 +136,10 @@ struct ScheduleOptions {
   int64_t passes = 1;
   /// True if no operand of f32 is split into parts.
   bool exactProducts = false;
-  /// The lengths that a GPU's dynamic ones are taken for. If they are shorter
-  /// than is usual, a dynamic batch is taken for many sequences.
-  int64_t typicalLength = kUsualLength;
+  /// The lengths that a GPU's dynamic ones are taken for; 0: `kUsualLength`. If
+  /// they are shorter than is usual, a dynamic batch is taken for many
+  /// sequences.
+  int64_t typicalLength = 0;
 };
 
 /// Returns the schedules whose tile fits the target, those with the least

@@ -106,20 +106,12 @@ struct CompileOptions {
 
   /// Returns what compiles for `gpu` up to a level.
   GpuOptions getGpuOptions(Level level) const {
-    GpuOptions options;
-    options.strategy = strategy;
-    options.level = level;
-    options.arch = gpu;
-    options.deterministic = deterministic;
-    options.exactFunctions = exactFunctions;
-    options.typicalLength = typicalLength;
-    return options;
+    return {strategy, level, gpu, deterministic, exactFunctions, typicalLength};
   }
 
   /// Returns what schedules of attention are chosen by.
   ScheduleOptions getScheduleOptions() const {
-    return {getPasses(strategy), exactFunctions,
-            typicalLength ? typicalLength : kUsualLength};
+    return {getPasses(strategy), exactFunctions, typicalLength};
   }
 };
 

@@ -108,11 +108,11 @@ struct GpuOptions {
   /// True if score regions never use the machine's approximate functions, and
   /// tensor cores never multiply parts of f32.
   bool exactFunctions = false;
-  /// False at level `Fused` to leave attention without its schedule.
-  bool selectsSchedules = true;
   /// The lengths that dynamic ones are taken for where schedules are chosen; 0:
   /// what is usual.
   int64_t typicalLength = 0;
+  /// False at level `Fused` to leave attention without its schedule.
+  bool selectsSchedules = true;
 };
 
 /// Appends the passes that compile a module for a GPU. The module's

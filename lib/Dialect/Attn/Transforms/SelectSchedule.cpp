@@ -98,9 +98,7 @@ private:
   }
 
   ScheduleAttr choose(AttentionOp op, machine::TargetAttr target) {
-    return selectSchedule(
-        op, target,
-        {passes, exactProducts, typicalLength ? typicalLength : kUsualLength});
+    return selectSchedule(op, target, {passes, exactProducts, typicalLength});
   }
   ScheduleAttr choose(AttentionBackwardOp op, machine::TargetAttr target) {
     return selectSchedule(op, target);
