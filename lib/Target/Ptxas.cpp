@@ -123,7 +123,7 @@ fovea::runPtxas(llvm::StringRef file,
   auto end = std::chrono::steady_clock::now() + std::chrono::seconds(*timeout);
   llvm::sys::ProcessInfo ended;
   for (auto pause = std::chrono::microseconds(200);;
-       pause = std::min(2 * pause, std::chrono::microseconds(10000))) {
+       pause = std::min(2 * pause, std::chrono::microseconds(1000))) {
     ended = llvm::sys::Wait(process, /*SecondsToWait=*/0, &message);
     if (ended.Pid != 0)
       break;
