@@ -369,7 +369,8 @@ def test_sample_contraction():
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "softmax", "gelu"])
-@pytest.mark.parametrize("width", [1, 7, 64, 77, 96, 1000, 1024, 8192, 20000])
+@pytest.mark.parametrize("width", [1, 7, 8, 64, 77, 96, 128, 1000, 1024, 8192,
+                                   20000])
 def test_rows(width, name, dtype):
     function = compiled_rows(name, width, dtype)
     for rows, pad in ((5, 0), (1, 3), (300, 8)):

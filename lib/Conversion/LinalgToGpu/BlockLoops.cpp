@@ -77,9 +77,10 @@ Value fovea::combine(OpBuilder &builder, Operation *combiner, Value a,
   return op->getResult(0);
 }
 
-static Value reduceWarp(ImplicitLocOpBuilder &builder, Operation *combiner,
-                        Value value) {
-  for (int64_t mask = machine::kWarpSize / 2; mask > 0; mask /= 2)
+/// Combines the values of `lanes` neighbours of a warp, a power of two.
+static Value reduceLanes(ImplicitLocOpBuilder &builder, Operation *combiner,
+                         Value value, int64_t lanes = machine::kWarpSize) {
+  for (int64_t mask = lanes / 2; mask > 0; mask /= 2)
     value = combine(builder, combiner, value, shuffle(builder, value, mask));
   return value;
 }
@@ -111,11 +112,13 @@ SmallVector<Value> fovea::reduceBlock(OpBuilder &outer,
                                       ValueRange partials) {
   gpu::LaunchOp launch = thread.launch;
   ImplicitLocOpBuilder builder(launch.getLoc(), outer);
+  std::optional<int64_t> count = getConstantIntValue(thread.count);
+  bool isInWarp = count && *count <= machine::kWarpSize;
+  int64_t together = isInWarp ? *count : machine::kWarpSize;
   SmallVector<Value> ofWarp;
   for (auto [combiner, partial] : llvm::zip_equal(combiners, partials))
-    ofWarp.push_back(reduceWarp(builder, combiner, partial));
-  std::optional<int64_t> count = getConstantIntValue(thread.count);
-  if (count == machine::kWarpSize)
+    ofWarp.push_back(reduceLanes(builder, combiner, partial, together));
+  if (isInWarp)
     return ofWarp;
 
   // Each warp leaves its values in shared memory, and each combines all of
@@ -162,7 +165,7 @@ SmallVector<Value> fovea::reduceBlock(OpBuilder &outer,
               inner, loc, *arith::getNeutralElement(combiner));
           scf::YieldOp::create(inner, loc, neutral);
         });
-    results.push_back(reduceWarp(builder, combiner, branch.getResult(0)));
+    results.push_back(reduceLanes(builder, combiner, branch.getResult(0)));
   }
   return results;
 }

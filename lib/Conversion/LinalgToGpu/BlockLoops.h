@@ -32,7 +32,9 @@ mlir::Value combine(mlir::OpBuilder &builder, mlir::Operation *combiner,
 /// Combines each of the values `partials` of all threads by a binary op, whose
 /// neutral element is known, in an order that depends on the number of threads
 /// only. Every thread gets the results. All threads of the block must come
-/// here; before they come here again there must be a barrier.
+/// here; before they come here again there must be a barrier. If `thread.count`
+/// is known to be a warp's or a smaller power of two, all threads of the warp
+/// must, and there need be none.
 llvm::SmallVector<mlir::Value>
 reduceBlock(mlir::OpBuilder &builder, const BlockThread &thread,
             llvm::ArrayRef<mlir::Operation *> combiners,

@@ -107,10 +107,12 @@ namespace {
 
 class RowEmitter {
 public:
+  /// Where `isRow` is given and false, the row is another thread's: nothing is
+  /// written.
   RowEmitter(OpBuilder &builder, scf::ForallOp forall, const RowPlan &plan,
-             const BlockThread &thread, Value length)
+             const BlockThread &thread, Value length, Value isRow = {})
       : builder(forall.getLoc(), builder), forall(forall), plan(plan),
-        thread(thread), length(length) {}
+        thread(thread), length(length), isRow(isRow) {}
 
   /// Takes the row whose induction variables are `ivs`.
   void begin(ValueRange ivs);
@@ -189,7 +191,7 @@ private:
   scf::ForallOp forall;
   const RowPlan &plan;
   const BlockThread &thread;
-  Value length;
+  Value length, isRow;
   IRMapping mapping;
   /// The first element of each of the thread's vectors, and whether it exists.
   SmallVector<Value> places, exists;
@@ -356,6 +358,8 @@ void RowEmitter::storeScalar(linalg::GenericOp op, OpOperand &operand,
     return;
   Value isFirst = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq,
                                         thread.id, constant(0));
+  if (isRow)
+    isFirst = arith::AndIOp::create(builder, isFirst, isRow);
   SmallVector<Value> indices =
       getIndices(op.getMatchingIndexingMap(&operand), std::nullopt, {});
   scf::IfOp::create(builder, isFirst, [&](OpBuilder &inner, Location loc) {
@@ -551,6 +555,11 @@ void RowEmitter::storeVector(linalg::GenericOp op, unsigned loop,
   AffineMap map = op.getMatchingIndexingMap(&output);
   if (isLocal(memref))
     return;
+  OpBuilder::InsertionGuard insertion(builder);
+  if (isRow) {
+    auto branch = scf::IfOp::create(builder, isRow, /*withElseRegion=*/false);
+    builder.setInsertionPointToStart(branch.thenBlock());
+  }
   Value target = mapping.lookupOrDefault(memref);
   if (plan.vectorMemory.contains(getRowAccess(op, output, loop))) {
     vector::StoreOp::create(builder, value, target,
@@ -585,12 +594,16 @@ void RowEmitter::emitReduction(linalg::GenericOp op, unsigned loop) {
             emitLane(op, loop, invariants, read, vector, lane, carried, clones);
       return carried;
     });
+  // All threads read what is there before one of them, which has waited for
+  // all, writes the sum.
+  SmallVector<Value> before;
+  for (OpOperand &output : op.getDpsInitsMutable())
+    before.push_back(loadScalar(op, output));
   SmallVector<Value> totals = reduceBlock(builder, thread, combiners, partials);
-  for (auto [index, output] : llvm::enumerate(op.getDpsInitsMutable())) {
-    Value before = loadScalar(op, output);
-    storeScalar(op, output,
-                combine(builder, combiners[index], before, totals[index]));
-  }
+  for (auto [index, output] : llvm::enumerate(op.getDpsInitsMutable()))
+    storeScalar(
+        op, output,
+        combine(builder, combiners[index], before[index], totals[index]));
 }
 
 gpu::LaunchOp
@@ -612,11 +625,29 @@ fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
     emitter.begin(getIndices(next));
     emitter.prefetch();
   };
+  // Where the last rows are too few for a warp, the others of its lanes compute
+  // the last row as well, and write nothing.
+  Value together =
+      arith::ConstantIndexOp::create(builder, loc, plan.getRowsTogether());
+  Value padded = builder.createOrFold<arith::MulIOp>(
+      loc, builder.createOrFold<arith::CeilDivUIOp>(loc, items, together),
+      together);
+  bool isPadded = plan.getRowsTogether() > 1 &&
+                  (!getConstantIntValue(items) ||
+                   getConstantIntValue(items) != getConstantIntValue(padded));
   auto emit = [&](gpu::LaunchOp launch, Value item, Value thread) {
     BlockThread row(launch);
     row.id = thread;
     row.count = arith::ConstantIndexOp::create(builder, loc, plan.threads);
-    RowEmitter emitter(builder, forall, plan, row, length);
+    Value isRow;
+    if (isPadded) {
+      isRow = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
+                                    item, items);
+      Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+      Value last = arith::SubIOp::create(builder, loc, items, one);
+      item = arith::MinUIOp::create(builder, loc, item, last);
+    }
+    RowEmitter emitter(builder, forall, plan, row, length, isRow);
     emitter.begin(getIndices(item));
     emitter.preload();
     if (plan.rowsAhead > 0)
@@ -630,8 +661,9 @@ fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
   };
   gpu::LaunchOp launch =
       plan.blockThreads != plan.threads
-          ? emitGroupLaunch(builder, loc, items, machine::kLargestGrid,
-                            plan.blockThreads, plan.threads, emit)
+          ? emitGroupLaunch(builder, loc, isPadded ? padded : items,
+                            machine::kLargestGrid, plan.blockThreads,
+                            plan.threads, emit)
           : emitBlockLaunch(builder, loc, items, machine::kLargestGrid,
                             plan.threads, emitBlock);
   // Memory that is written is accessed through one memref, which the plan

@@ -283,9 +283,7 @@ void Planner::chooseVectors() {
   int64_t length = result.vectorMemory.empty() ? 1 : kAccessBytes / smallest;
   length = std::min(length, kLongestVector);
   if (result.length)
-    while (length > 1 &&
-           (*result.length % length != 0 ||
-            (lastSum && *result.length / length < machine::kWarpSize)))
+    while (length > 1 && *result.length % length != 0)
       length /= 2;
   result.vectorLength = length;
   for (auto &[access, row] : rows) {
@@ -337,8 +335,7 @@ bool Planner::tryThreads(int64_t most, int64_t fewest) {
                                 : kDynamicBlock * kUsualVectors;
   int64_t threads =
       llvm::alignTo(llvm::divideCeil(count, most), machine::kWarpSize);
-  // Lanes that compute a sum must be a whole warp.
-  if (!lastSum && count < machine::kWarpSize)
+  if (count < machine::kWarpSize)
     threads = llvm::bit_ceil<uint64_t>(count);
   if (threads > machine::kLargestBlock)
     return false;
@@ -355,6 +352,7 @@ bool Planner::tryThreads(int64_t most, int64_t fewest) {
     return false;
   result.vectorsPerThread = perThread;
   result.threads = threads;
+  result.hasSum = lastSum.has_value();
   // Short rows get a warp each or less, several in a block.
   result.blockThreads = threads <= machine::kWarpSize ? kSharedBlock : threads;
   // Some blocks load while others compute.
@@ -363,8 +361,10 @@ bool Planner::tryThreads(int64_t most, int64_t fewest) {
   if (result.isFull())
     result.residentBlocks =
         std::max<int64_t>(1, resident / result.blockThreads);
-  // The blocks of all multiprocessors, which wait for sums.
-  if (lastSum && gpu.getGpuArch().hasPrefetch())
+  // The blocks of all multiprocessors, which wait for sums. Warps of several
+  // rows have enough loads under way.
+  if (lastSum && threads >= machine::kWarpSize &&
+      gpu.getGpuArch().hasPrefetch())
     result.rowsAhead = gpu.getCores() * result.residentBlocks *
                        result.blockThreads / result.threads;
   return true;

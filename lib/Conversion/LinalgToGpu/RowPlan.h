@@ -8,6 +8,8 @@
 #ifndef FOVEA_LIB_CONVERSION_LINALGTOGPU_ROWPLAN_H
 #define FOVEA_LIB_CONVERSION_LINALGTOGPU_ROWPLAN_H
 
+#include "fovea/Dialect/Machine/IR/Machine.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -46,6 +48,8 @@ struct RowPlan {
   int64_t vectorsPerThread = 1;
   int64_t threads = 0;
   int64_t blockThreads = 0;
+  /// Whether an op is a sum along the row.
+  bool hasSum = false;
   /// Blocks that a multiprocessor should have room for, however few registers
   /// each gets.
   int64_t residentBlocks = 1;
@@ -63,6 +67,11 @@ struct RowPlan {
   /// Returns the number of elements that a block has room for.
   int64_t getCapacity() const {
     return vectorLength * vectorsPerThread * threads;
+  }
+  /// Returns the number of rows that a warp must compute together: lanes of
+  /// all of them exchange the terms of sums at once.
+  int64_t getRowsTogether() const {
+    return hasSum ? std::max<int64_t>(1, machine::kWarpSize / threads) : 1;
   }
   /// Returns true if all threads have all their vectors.
   bool isFull() const { return length == getCapacity(); }

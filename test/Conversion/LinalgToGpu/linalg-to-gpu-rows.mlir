@@ -52,13 +52,17 @@ func.func @normalise(%x: memref<?x8192xbf16, strided<[?, 1], offset: ?>>, %y: me
 
 // -----
 
-// A short row is a warp's: no shared memory, no barrier, several in a block.
+// A short row has as many lanes as vectors: several rows in a warp, no shared
+// memory, no barrier. No row is prefetched.
 // CHECK-LABEL: func @short(
 // CHECK:         gpu.launch {{.*}} in (%{{.*}} = %c256{{,}}
 // CHECK-NOT:     workgroup
-// CHECK:           arith.divui %{{.*}}, %c32{{ }}
-// CHECK:           vector.load {{.*}} {alignment = 8 : i64} : {{.*}}, vector<2xf32>
-// CHECK-COUNT-5:   gpu.shuffle xor
+// CHECK:           arith.divui %{{.*}}, %c16{{ }}
+// CHECK-NOT:       arith.minui
+// CHECK:           vector.load {{.*}} {alignment = 16 : i64} : {{.*}}, vector<4xf32>
+// CHECK-NOT:       memref.prefetch
+// CHECK-COUNT-4:   gpu.shuffle xor
+// CHECK-NOT:       gpu.shuffle
 // CHECK-NOT:       gpu.barrier
 // CHECK:           gpu.terminator
 func.func @short(%x: memref<100x64xf32>, %y: memref<100xf32>) {
@@ -67,6 +71,53 @@ func.func @short(%x: memref<100x64xf32>, %y: memref<100xf32>) {
   ^bb0(%a: f32, %s: f32):
     %t = arith.maximumf %s, %a : f32
     linalg.yield %t : f32
+  }
+  return
+}
+
+// -----
+
+// Lanes without a row of their own compute the last one, since all lanes of a
+// warp exchange terms, and write nothing.
+// CHECK-LABEL: func @last_rows(
+// CHECK-SAME:    %[[X:[a-z0-9_]*]]: memref<?x64xbf16>
+// CHECK:         %[[SIZE:.*]] = memref.dim %[[X]]
+// CHECK:         %[[ROWS:.*]] = arith.maxsi %[[SIZE]]
+// CHECK:         %[[GROUPS:.*]] = arith.ceildivui %[[ROWS]], %c4{{ }}
+// CHECK:         %[[END:.*]] = arith.muli %[[GROUPS]], %c4{{ }}
+// CHECK:         gpu.launch
+// CHECK:           scf.for %[[ROW:.*]] = %{{.*}} to %[[END]]
+// CHECK:             %[[EXISTS:.*]] = arith.cmpi ult, %[[ROW]], %[[ROWS]]
+// CHECK:             arith.minui %[[ROW]]
+// CHECK:             %[[BEFORE:.*]] = memref.load %[[SUM:.*]][%{{.*}}] : memref<1xf32
+// CHECK-COUNT-3:     gpu.shuffle xor
+// CHECK-NOT:         gpu.shuffle
+// CHECK:             %[[AFTER:.*]] = arith.addf %[[BEFORE]]
+// CHECK:             %[[WRITES:.*]] = arith.andi %{{.*}}, %[[EXISTS]]
+// CHECK:             scf.if %[[WRITES]] {
+// CHECK-NEXT:          memref.store %[[AFTER]], %[[SUM]]
+// CHECK:             scf.if %[[EXISTS]] {
+// CHECK-NEXT:          vector.store
+func.func @last_rows(%x: memref<?x64xbf16>, %y: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x64xbf16>
+  scf.forall (%i) in (%n) {
+    %row = memref.subview %x[%i, 0] [1, 64] [1, 1] : memref<?x64xbf16> to memref<1x64xbf16, strided<[64, 1], offset: ?>>
+    %sum = memref.subview %y[%i] [1] [1] : memref<?xf32> to memref<1xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%row : memref<1x64xbf16, strided<[64, 1], offset: ?>>) outs(%sum : memref<1xf32, strided<[1], offset: ?>>) {
+    ^bb0(%a: bf16, %s: f32):
+      %b = arith.extf %a : bf16 to f32
+      %t = arith.addf %s, %b : f32
+      linalg.yield %t : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%sum : memref<1xf32, strided<[1], offset: ?>>) outs(%row : memref<1x64xbf16, strided<[64, 1], offset: ?>>) {
+    ^bb0(%s: f32, %a: bf16):
+      %b = arith.truncf %s : f32 to bf16
+      %t = arith.divf %a, %b : bf16
+      linalg.yield %t : bf16
+    }
   }
   return
 }
