@@ -2,7 +2,7 @@
 # Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fovea's backward pass of attention on a GPU beside PyTorch's, by cuDNN and by
-its FlashAttention, in one process.
+its FlashAttention, and FlashAttention-4's where it is installed, in one process.
 
     benchmarks/gpu/backward.py [--target sm_90a] [--dim 64 128]
                                [--length 1024 4096 16384] [--dtype bf16]
@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from forward import (DTYPES, HIDDEN, TOKENS, graph, measure_rates,
+from forward import (DTYPES, HIDDEN, TOKENS, find_peers, graph, measure_rates,
                      parse_options)
 import fovea
 
@@ -47,6 +47,20 @@ def peer(backend, operands, gradient, causal):
         output = F.scaled_dot_product_attention(*leaves, is_causal=causal)
     return lambda: torch.autograd.grad(output, leaves, gradient,
                                        retain_graph=True)
+
+
+def flash_attention_4(function, operands, gradient, causal):
+    """Its layout is [B, S, H, D]; gradients are in ours."""
+    leaves = [x.transpose(1, 2).contiguous().requires_grad_() for x in operands]
+    gradient = gradient.transpose(1, 2).contiguous()
+    output = function(*leaves, causal=causal)
+    output = output[0] if isinstance(output, tuple) else output
+
+    def call():
+        gradients = torch.autograd.grad(output, leaves, gradient,
+                                        retain_graph=True)
+        return [x.transpose(1, 2) for x in gradients]
+    return call
 
 
 def reference(q, k, v, gradient, causal):
@@ -78,6 +92,7 @@ def main():
           f"{options.target}; TFLOP/s burst/sustained, largest errors of dq, "
           "dk, dv")
     torch.manual_seed(1)
+    flash, _ = find_peers().get("FlashAttention-4", (None, None))
     for dim in options.dim:
         functions = {}
         for causal in (False, True):
@@ -99,6 +114,9 @@ def main():
                                                    functions[causal])}
                 for name, backend in PEERS.items():
                     calls[name] = peer(backend, operands, gradient, causal)
+                if flash:
+                    calls["FlashAttention-4"] = flash_attention_4(
+                        flash, operands, gradient, causal)
                 expected = reference(*(x[-1, -1] for x in operands),
                                      gradient[-1, -1], causal)
                 worst = {name: errors(call(), expected)
@@ -111,7 +129,7 @@ def main():
                     ratio = "/".join(f"{a / b:.2f}" for a, b in
                                      zip(rates["fovea"], rate))
                     error = " ".join(f"{x:.1e}" for x in worst[name])
-                    print(f"  {name:12}{text:>12}{ratio:>14}   {error}",
+                    print(f"  {name:17}{text:>12}{ratio:>14}   {error}",
                           flush=True)
 
 

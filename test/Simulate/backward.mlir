@@ -51,28 +51,37 @@
 // CHECK: check: result 2: max error
 // CHECK-NOT: FAILED
 //
-// Both products of scores first, then the probabilities under the second; half
-// of the values' gradient under the work on the scores' gradient, and half under
-// the barrier after that; the queries' gradient before the keys', which runs while
-// the former is written, for another role to store.
+// Both products of scores first, behind the waits for their statistics, which
+// there are no registers to read yet; then the probabilities under the second; a
+// quarter of the values' gradient under the work on the scores' gradient, and the
+// rest under the barrier after that; the queries' gradient before the keys', which
+// runs while the former is written, for another role to store. Its slot is waited
+// for when both are under way.
 // ORDER: tile.role "compute"
 // ORDER: scf.for
 // ORDER: scf.for
+// ORDER: tile.wait %{{.*}}x64xf16
+// ORDER: %[[LSE:.*]] = tile.wait %{{.*}}<1x128xf32>
 // ORDER: tile.mma_async wgmma %{{.*}}, %{{.*}} transpose_b
+// ORDER: tile.wait %{{.*}}x64xf16
+// ORDER: %[[DELTA:.*]] = tile.wait %{{.*}}<1x128xf32>
 // ORDER: tile.mma_async wgmma %{{.*}}, %{{.*}} transpose_b
 // ORDER: tile.wait_mma %{{.*}} pending 1{{ }}
-// ORDER: tile.from_shared
+// ORDER: tile.from_shared %[[LSE]]
 // ORDER: math.exp2
-// ORDER: %[[HALF:.*]] = tile.mma_async wgmma %{{.*}}, %[[DO:.*]] into %{{.*}} inner [0, 32]
+// ORDER: %[[QUARTER:.*]] = tile.mma_async wgmma %{{.*}}, %[[DO:.*]] into %{{.*}} inner [0, 32]
 // ORDER: tile.wait_mma %{{.*}} pending 1{{ }}
-// ORDER: tile.from_shared
+// ORDER: tile.from_shared %[[DELTA]]
 // ORDER: arith.subf
-// ORDER: tile.mma_async wgmma %{{.*}}, %[[DO]] into %[[HALF]] inner [32, 128]
+// ORDER: tile.mma_async wgmma %{{.*}}, %[[DO]] into %[[QUARTER]] inner [32, 128]
 // ORDER: tile.to_shared %{{.*}} transposed slot
+// ORDER-NOT: tile.acquire
 // ORDER: %[[DQ:.*]] = tile.mma_async
+// ORDER-NOT: tile.acquire
 // ORDER: tile.wait_mma %{{.*}} pending 1{{ }}
 // ORDER: tile.release
 // ORDER: %[[DK:.*]] = tile.mma_async wgmma %{{.*}}, %{{.*}} into
+// ORDER: tile.acquire
 // ORDER: tile.wait_mma %[[DQ]] pending 1{{ }}
 // ORDER: tile.write
 // ORDER: tile.wait_mma %[[DK]] :

@@ -230,7 +230,7 @@ private:
   /// Places an op after all ops that it needs.
   void place(Operation *op);
   /// Places the other operands of ops that wait only for `op`, as far as there
-  /// are registers beside `more`.
+  /// are registers beside `more`, and waits for the rest.
   void placeNeeds(Operation *op, function_ref<bool(Operation *)> isLike,
                   int64_t more);
   void placeProduct(MmaAsyncOp product);
@@ -373,20 +373,22 @@ void StepOrder::place(Operation *op) {
 /// is over.
 void StepOrder::placeProduct(MmaAsyncOp product) {
   auto [low, high] = product.getInnerRange();
-  // The inner indices of the first part: two instructions.
-  constexpr int64_t kFirst = 32;
-  int64_t middle = low + kFirst;
+  // The first part is a quarter, of whole instructions: a shorter one is over
+  // too soon, and what a longer one reads has to be computed first.
+  constexpr int64_t kParts = 4, kInstruction = 16;
+  int64_t quarter = llvm::alignTo((high - low) / kParts, kInstruction);
   bool isInRegisters = isa<FragmentType>(product.getA().getType());
-  if (!isInRegisters || middle >= high || !hasProductsLeft(product))
+  if (!isInRegisters || high - low < kParts * kInstruction ||
+      !hasProductsLeft(product))
     return place(product);
   OpBuilder builder(product);
   auto first = cast<MmaAsyncOp>(builder.clone(*product));
-  first.setInner(ArrayRef<int64_t>{low, middle});
+  first.setInner(ArrayRef<int64_t>{low, low + quarter});
   for (Operation *before : graph.getPredecessors(product))
     place(before);
   order.push_back(first);
   product.getAccMutable().assign(first.getToken());
-  product.setInner(ArrayRef<int64_t>{middle, high});
+  product.setInner(ArrayRef<int64_t>{low + quarter, high});
   rest.push_back(product);
 }
 
@@ -401,10 +403,21 @@ void StepOrder::placeNeeds(Operation *op,
   graph.addDependents(others);
   for (Operation *user : graph.getOps())
     if (allowed.contains(user) && !others.contains(user))
-      for (Operation *before : graph.getPredecessors(user))
-        if (isLight(before) && isReady(before) && !allowed.contains(before) &&
-            countRegisters() + getResultRegisters(before) + more <= budget)
+      for (Operation *before : graph.getPredecessors(user)) {
+        // A product's issue need not wait until another role has given back
+        // the slot that its result will go to.
+        if (!isLight(before) || !isReady(before) || allowed.contains(before) ||
+            (isa<MmaAsyncOp>(op) && isa<AcquireOp>(before)))
+          continue;
+        if (countRegisters() + getResultRegisters(before) + more <= budget) {
           place(before);
+          continue;
+        }
+        // The wait for what has no registers yet takes none.
+        for (Operation *wait : graph.getPredecessors(before))
+          if (isa<WaitOp>(wait))
+            place(wait);
+      }
 }
 
 bool StepOrder::isUrgent(Operation *op) const {
