@@ -522,9 +522,12 @@ def TileSchedule : Pass<"tile-schedule"> {
     registers for more: nothing moves later. Its order is: first the ops that
     lead to a result that the step itself uses, as early as possible; then
     products that add to values that the loop carries; then the wait for the
-    oldest product, and the ops that can run after it. A product that adds to
-    such a value from registers can become two, each over a part of the inner
-    dimension, so that there is work for the tensor cores at two places.
+    oldest product, and the ops that can run after it. What an issue or a wait
+    goes with is read from shared memory in front of it, as far as there are
+    registers; else only the wait for it is in front. An issue does not wait for
+    the slot that its result will go to. A product that adds to such a value
+    from registers can become two, over the first quarter of the inner dimension
+    and the rest, so that there is work for the tensor cores at two places.
 
     Tiles that a step writes to memory of an op's own (`tile.to_shared`, and a
     `tile.load` that is not a ring) are gone in the next step, and the first
