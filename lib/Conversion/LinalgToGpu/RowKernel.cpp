@@ -606,6 +606,18 @@ void RowEmitter::emitReduction(linalg::GenericOp op, unsigned loop) {
         combine(builder, combiners[index], before[index], totals[index]));
 }
 
+/// Returns the least multiple of `unit` that is not less than `number`;
+/// `number` itself if it is known to be one.
+static Value alignUp(OpBuilder &builder, Location loc, Value number,
+                     int64_t unit) {
+  std::optional<int64_t> known = getConstantIntValue(number);
+  if (unit == 1 || (known && *known % unit == 0))
+    return number;
+  Value size = arith::ConstantIndexOp::create(builder, loc, unit);
+  Value units = builder.createOrFold<arith::CeilDivUIOp>(loc, number, size);
+  return builder.createOrFold<arith::MulIOp>(loc, units, size);
+}
+
 gpu::LaunchOp
 fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
                      const RowPlan &plan, Value items, Value length,
@@ -627,14 +639,8 @@ fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
   };
   // Where the last rows are too few for a warp, the others of its lanes compute
   // the last row as well, and write nothing.
-  Value together =
-      arith::ConstantIndexOp::create(builder, loc, plan.getRowsTogether());
-  Value padded = builder.createOrFold<arith::MulIOp>(
-      loc, builder.createOrFold<arith::CeilDivUIOp>(loc, items, together),
-      together);
-  bool isPadded = plan.getRowsTogether() > 1 &&
-                  (!getConstantIntValue(items) ||
-                   getConstantIntValue(items) != getConstantIntValue(padded));
+  Value padded = alignUp(builder, loc, items, plan.getRowsTogether());
+  bool isPadded = padded != items;
   auto emit = [&](gpu::LaunchOp launch, Value item, Value thread) {
     BlockThread row(launch);
     row.id = thread;
@@ -661,9 +667,8 @@ fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
   };
   gpu::LaunchOp launch =
       plan.blockThreads != plan.threads
-          ? emitGroupLaunch(builder, loc, isPadded ? padded : items,
-                            machine::kLargestGrid, plan.blockThreads,
-                            plan.threads, emit)
+          ? emitGroupLaunch(builder, loc, padded, machine::kLargestGrid,
+                            plan.blockThreads, plan.threads, emit)
           : emitBlockLaunch(builder, loc, items, machine::kLargestGrid,
                             plan.threads, emitBlock);
   // Memory that is written is accessed through one memref, which the plan
