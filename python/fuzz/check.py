@@ -20,6 +20,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 from . import approx
 from .approx import TORCH, Approx
 from .graph import FLOATS
+from .schedules import set_backward
 
 #: Valid graphs that are refused by the documentation: what the error says, and
 #: which targets refuse them.
@@ -291,6 +292,27 @@ def options(case):
     return found
 
 
+def differentiated(case):
+    """The text of a case's program and its gradients, with schedules."""
+    import fovea
+    try:
+        text = fovea.differentiate(
+            case.program.text, recompute=case.recompute,
+            textbook=case.textbook, partition=case.partition,
+            target=case.target)
+    except fovea.Error as error:
+        raise Wrong("refused", str(error))
+    if case.backward_schedule:
+        text = set_backward(text, case.backward_schedule)
+    return text
+
+
+def get_text(case):
+    """The text that fovea-run runs with the options of `command`."""
+    return (differentiated(case) if case.gradients and case.backward_schedule
+            else case.program.text)
+
+
 def run(case, operands, cotangents):
     """Results, and gradients if there are any, as tensors by name; twice."""
     if case.simulate:
@@ -320,10 +342,8 @@ def run(case, operands, cotangents):
                 textbook=case.textbook, **options(case))
             take = lambda: _through_autograd(case, call, arguments, given)
         else:
-            text = fovea.differentiate(
-                program.text, recompute=case.recompute,
-                textbook=case.textbook, target=case.target)
-            call = fovea.compile(text, case.target, **options(case))
+            call = fovea.compile(differentiated(case), case.target,
+                                 **options(case))
             take = lambda: call(*arguments, *given)
         rounds = []
         for _ in range(2):
@@ -415,7 +435,7 @@ def command(case):
         words.append("--simulate")
     if case.strategy != "fused":
         words.append(f"--strategy={case.strategy}")
-    if case.gradients:
+    if case.gradients and not case.backward_schedule:
         words += ["--grad", f"--recompute={case.recompute}"]
     if case.deterministic:
         words.append("--deterministic")
@@ -443,15 +463,7 @@ def run_tool(command, **options):
 
 def compile_only(case):
     """Compiles down to machine code, if there is a ptxas."""
-    import fovea
-    text = case.program.text
-    if case.gradients:
-        try:
-            text = fovea.differentiate(
-                text, recompute=case.recompute, textbook=case.textbook,
-                partition=case.partition, target=case.target)
-        except fovea.Error as error:
-            raise Wrong("refused", str(error))
+    text = differentiated(case) if case.gradients else case.program.text
     words = [find_tool("fovea-compile"), "-", f"--target={case.target}",
              f"--strategy={case.strategy}", "--emit=cubin", "-o", os.devnull]
     if case.deterministic:
@@ -468,7 +480,7 @@ def run_simulated(case, operands, cotangents):
         dtypes += [program.tensors[n].dtype for n in program.variables]
     with tempfile.TemporaryDirectory() as at:
         folder = pathlib.Path(at)
-        (folder / "case.mlir").write_text(program.text)
+        (folder / "case.mlir").write_text(get_text(case))
         inputs = save_operands(case, operands, cotangents, folder)
         outputs = [f"--output=result{n}.npy" for n in range(len(names))]
         run_tool([find_tool("fovea-run"), "case.mlir", *command(case),
@@ -516,7 +528,8 @@ def compare(case, reference, actual):
 
 
 def is_limit(case, message):
-    if (any(getattr(s, "schedule", None) for s in case.program.body)
+    if ((case.backward_schedule
+         or any(getattr(s, "schedule", None) for s in case.program.body))
             and re.search(OF_SCHEDULES, message)):
         return True
     return any(re.search(pattern, message) and case.target in targets

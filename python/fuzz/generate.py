@@ -14,7 +14,7 @@ from .check import make_operands, plain
 from .expressions import Node
 from .graph import (FLOATS, Elementwise, Loop, Norm, Operand, Program, Residual, Rope,
                     Scale)
-from .schedules import draw
+from .schedules import draw, draw_backward
 
 HEAD_DIMS = [1, 2, 3, 4, 5, 7, 8, 8, 16, 16, 17, 24, 32, 32, 40, 48, 64, 64, 64,
              72, 80, 96, 100, 128, 128, 160, 192, 256]
@@ -46,6 +46,8 @@ class Case:
     arch: str = "native"
     #: "plain", "huge" (scores of up to 1e9) or "nan".
     mode: str = "plain"
+    #: The schedule of all backward passes, as MLIR; none: the compiler's.
+    backward_schedule: str = None
 
 
 # Building expressions.
@@ -682,4 +684,7 @@ def generate(seed, index, target="host", simulate=False, gradients="both",
         for statement in case.program.body:
             if isinstance(statement, Attention) and statement.form == "op":
                 statement.schedule = draw(rng, target, bool(statement.mask))
+                if case.gradients and not case.partition:
+                    case.backward_schedule = draw_backward(
+                        rng, bool(statement.mask))
     return case

@@ -33,7 +33,7 @@ def parse(arguments):
     add("--compile", action="store_true",
         help="compile for a GPU and run nothing, which takes no GPU")
     add("--schedules", action="store_true",
-        help="random schedules of attention, on a GPU")
+        help="random schedules of attention and its gradients, on a GPU")
     add("--gradients", default="both", choices=["no", "yes", "both"],
         help="whether cases have a backward pass (default: some)")
     add("--jobs", type=int, default=os.cpu_count(), help="processes")
@@ -92,7 +92,11 @@ def save(case, outcome, folder, arguments):
     """Saves a folder with everything needed to see the failure again."""
     from . import check
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "case.mlir").write_text(case.program.text)
+    try:
+        text = check.get_text(case)
+    except check.Wrong:
+        text = case.program.text
+    (folder / "case.mlir").write_text(text)
     with open(folder / "case.pickle", "wb") as file:
         pickle.dump(case, file)
     operands = check.make_operands(case)

@@ -4,15 +4,18 @@
 not are refused by an error that names the schedule."""
 
 
-def draw(rng, target, has_mask):
-    """A schedule of attention on a GPU, as MLIR."""
-
+def _draws(rng):
     def pick(*choices):
         return choices[rng.integers(len(choices))]
 
     def chance(p):
         return rng.random() < p
+    return pick, chance
 
+
+def draw(rng, target, has_mask):
+    """A schedule of attention on a GPU, as MLIR."""
+    pick, chance = _draws(rng)
     is_hopper = target == "sm_90a"
     warps = pick(4, 8, 12, 16) if is_hopper else pick(4, 8)
     rows = 16 * warps * (2 if chance(0.2) else 1)
@@ -45,3 +48,34 @@ def draw(rng, target, has_mask):
     elif is_hopper and not has_mask and chance(0.2):
         parts.append(f"cluster = {pick(2, 4)}")
     return f"#attn.schedule<{', '.join(parts)}>"
+
+
+def draw_backward(rng, has_mask):
+    """A schedule of attention's backward pass on a GPU, as MLIR."""
+    pick, chance = _draws(rng)
+    warps = pick(4, 8, 8, 12)
+    keys = 16 * warps * pick(1, 1, 1, 2)
+    if chance(0.25):
+        # Two warps share their keys.
+        keys = 8 * warps
+    order = "longest_first" if has_mask and chance(0.7) else "linear"
+    return (f"#attn.schedule<tile = {pick(16, 32, 64, 64, 96, 128)}x{keys}, "
+            f"order = {order}, warps = {warps}, stages = {pick(1, 2, 2, 3)}>")
+
+
+def set_backward(text, schedule):
+    """The text of gradients with a schedule for each backward pass that computes
+    probabilities again."""
+    done = 0
+    while (at := text.find("attn.attention_backward", done)) >= 0:
+        # The types follow a colon outside of all parentheses and regions.
+        depth, end = 0, at
+        while depth or text[end:end + 3] != " : ":
+            depth += (text[end] in "({[") - (text[end] in ")}]")
+            end += 1
+        done = end
+        if "statistics(" in text[at:end]:
+            attribute = f" {{schedule = {schedule}}}"
+            text = text[:end] + attribute + text[end:]
+            done += len(attribute)
+    return text

@@ -81,7 +81,8 @@ def _changes(case):
     for name, value in (("gradients", False), ("strategy", "fused"),
                         ("textbook", False), ("partition", False),
                         ("deterministic", False), ("recompute", "always"),
-                        ("arch", "native"), ("mode", "plain")):
+                        ("arch", "native"), ("mode", "plain"),
+                        ("backward_schedule", None)):
         if getattr(case, name) != value:
             yield setter(name, value)
     for at, a in enumerate(_attentions(program.body)):

@@ -118,6 +118,27 @@ def test_schedules_are_all_that_differs():
         assert any(part in schedule for schedule in written), part
 
 
+def test_schedules_of_gradients():
+    """Backward passes that compute probabilities again have one, whatever their
+    regions, and else the text is that of the gradients."""
+    written = 0
+    for index in range(40):
+        case = generate(3, index, "sm_90a", simulate=True, gradients="yes",
+                        schedules=True)
+        if not case.backward_schedule:
+            continue
+        text = check.get_text(case)
+        attribute = f" {{schedule = {case.backward_schedule}}}"
+        passes = text.split("attn.attention_backward")[1:]
+        for each in passes:
+            has_statistics = "statistics(" in each.split("\n    return")[0]
+            assert (attribute in each) == has_statistics
+        written += text.count(attribute)
+        case.backward_schedule = None
+        assert text.replace(attribute, "") == check.differentiated(case)
+    assert written >= 10
+
+
 _DIGEST = """
 import hashlib
 from fuzz.check import make_operands, to_numpy
