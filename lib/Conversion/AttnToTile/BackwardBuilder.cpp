@@ -647,6 +647,19 @@ Value BackwardBuilder::getCoordinate(Coordinate coordinate) {
   return mapping.lookupOrDefault(op.getAt()[getScoreDim(coordinate)]);
 }
 
+/// Moves a read in front of what uses it first. A loop of one step becomes
+/// none, and then the order stays: delta and the scores are not in registers
+/// together.
+static void moveToFirstUse(Operation *read) {
+  Operation *first = nullptr;
+  for (Operation *user : read->getUsers()) {
+    Operation *here = read->getBlock()->findAncestorOpInBlock(*user);
+    if (!first || here->isBeforeInBlock(first))
+      first = here;
+  }
+  read->moveBefore(first);
+}
+
 LogicalResult BackwardBuilder::convertStep() {
   TileView queryView = *TileView::getSource(op.getQuery(), forall.getRegion()),
            keyView = *TileView::getSource(op.getKey(), forall.getRegion());
@@ -693,6 +706,7 @@ LogicalResult BackwardBuilder::convertStep() {
       emitBackwardStep(rewriter, sizes, step, soFar);
   if (failed(next) || !reason.empty())
     return failure();
+  moveToFirstUse(step.negatedDelta.getDefiningOp());
   sums[OfKeys] = next->key;
   sums[OfValues] = next->value;
   readSums = next->reads;

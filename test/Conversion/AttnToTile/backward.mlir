@@ -34,7 +34,6 @@
 // CHECK:           %[[QUERY:.*]] = tile.load %[[MQ]][%c0, %[[HEAD]], %[[I]]
 // CHECK:           %[[GRADIENT:.*]] = tile.load %[[MDO]][%c0, %[[HEAD]], %[[I]]
 // CHECK:           %[[SHIFT:.*]] = tile.load %[[MSHIFT]]{{.*}} -> !tile.fragment<64xf32>
-// CHECK:           %[[NEGATED:.*]] = tile.load %[[MDELTA]]{{.*}} -> !tile.fragment<64xf32>
 // CHECK:           %[[S:.*]] = tile.mma %[[KEY]], %[[QUERY]] transpose_b
 // CHECK:           %[[DP:.*]] = tile.mma %[[VALUE]], %[[GRADIENT]] transpose_b
 // CHECK:           %[[MASKED:.*]] = scf.if
@@ -44,7 +43,8 @@
 // CHECK:           %[[W:.*]] = tile.map ins(%[[P]]
 // CHECK:             arith.truncf
 // CHECK:           %[[DV1:.*]] = tile.mma %[[W]], %[[GRADIENT]] into %[[DV]]
-// CHECK:           %[[DS:.*]] = tile.map ins(%[[P]], %[[DP]] {{.*}}columns(%[[NEGATED]]
+// CHECK:           %[[NEGATED:.*]] = tile.load %[[MDELTA]]{{.*}} -> !tile.fragment<64xf32>
+// CHECK-NEXT:      %[[DS:.*]] = tile.map ins(%[[P]], %[[DP]] {{.*}}columns(%[[NEGATED]]
 // CHECK:             arith.addf
 // CHECK:             arith.mulf
 // CHECK:           %[[LEFT:.*]] = tile.map ins(%[[DS]]
