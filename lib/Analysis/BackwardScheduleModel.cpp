@@ -24,12 +24,14 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Returns the seconds of all blocks, each of which adds up the gradients of
-/// one tile of keys.
-static double predictBackwardSeconds(const AttentionShape &shape,
-                                     machine::TargetAttr target,
-                                     ScheduleAttr schedule,
-                                     const GpuFootprint &footprint) {
+/// Seconds to begin and end a block.
+static constexpr double kBlockLatency = 4e-6;
+
+/// Returns the seconds that a block takes for one tile of queries.
+static double predictStepSeconds(const AttentionShape &shape,
+                                 machine::TargetAttr target,
+                                 ScheduleAttr schedule,
+                                 const GpuFootprint &footprint) {
   // Instructions per score: scale and subtract, exponential, difference and
   // product, two conversions, and the instructions between them.
   constexpr double kScoreOps = 18;
@@ -39,10 +41,9 @@ static double predictBackwardSeconds(const AttentionShape &shape,
   // The fraction of the shorter of products and arithmetic that does not
   // overlap the longer.
   constexpr double kExposed = 0.25;
-  // Seconds to pass the barriers of a step, to wait for a copy that does not
-  // run ahead, and to begin and end a block.
-  constexpr double kStepLatency = 2e-7, kCopyLatency = 8e-7,
-                   kBlockLatency = 4e-6;
+  // Seconds to pass the barriers of a step, and to wait for a copy that does
+  // not run ahead.
+  constexpr double kStepLatency = 2e-7, kCopyLatency = 8e-7;
   // The speed relative to main memory at which the L2 cache delivers tiles, and
   // adds up the queries' gradients (measured on the H200: 6.5 and 3.9 TB/s).
   constexpr double kNearSpeedup = 1.5, kSumSpeedup = 0.9;
@@ -70,8 +71,17 @@ static double predictBackwardSeconds(const AttentionShape &shape,
   double step = std::max(products, arithmetic) +
                 std::min(products, arithmetic) * kExposed;
   step = std::max(step, traffic * double(target.getCores()));
-  step += kStepLatency + (schedule.getStages() == 1 ? kCopyLatency : 0);
+  return step + kStepLatency +
+         (schedule.getStages() == 1 ? kCopyLatency : 0);
+}
 
+/// Returns the seconds of all blocks, each of which adds up the gradients of
+/// one tile of keys.
+static double predictBackwardSeconds(const AttentionShape &shape,
+                                     machine::TargetAttr target,
+                                     ScheduleAttr schedule,
+                                     const GpuFootprint &footprint) {
+  double step = predictStepSeconds(shape, target, schedule, footprint);
   int64_t kvHeads = std::max<int64_t>(shape.kvHeads, 1);
   double tiles =
       double(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
@@ -171,6 +181,76 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
   if (!footprint.fits(target))
     return std::nullopt;
   return predictBackwardSeconds(shape, target, schedule, footprint);
+}
+
+/// Returns the seconds of the backward pass whose groups of query heads are
+/// divided into `shares`, with those of what is around the launch then; `step`
+/// is the seconds of one tile of queries.
+static double predictSharedSeconds(const AttentionShape &shape,
+                                   machine::TargetAttr target,
+                                   ScheduleAttr schedule, double step,
+                                   int64_t shares) {
+  double items = double(shape.batch * shape.kvHeads * shares),
+         cores = double(target.getCores());
+  double tiles =
+      double(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
+  double blocks =
+      items * double(llvm::divideCeil(shape.keys, schedule.getKeyTile()));
+  double longest = tiles * double(shape.heads / shape.kvHeads / shares) * step +
+                   kBlockLatency;
+  // A known number of equal blocks runs in rounds. Of others the last one begins
+  // when all multiprocessors are busy, and ends half of the longest later.
+  bool isInRounds =
+      shape.hasStaticRows && schedule.getOrder() == WorkOrder::Linear;
+  double seconds =
+      isInRounds ? std::ceil(blocks / cores) * longest
+                 : std::max(longest, blocks / cores * shape.visible * longest +
+                                         longest / 2);
+  if (shares == 1)
+    return seconds;
+  // Keys and values are repeated, and sums are written and read.
+  constexpr double kLaunches = 4e-6;
+  double elements = items * double(shape.keys) *
+                    double(shape.headDim + shape.valueDim);
+  return seconds + kLaunches +
+         elements * double(shape.elementBytes + 2 * shape.accumulationBytes) /
+             (double(target.getBandwidth()) * 1e6);
+}
+
+int64_t fovea::selectShares(AttentionBackwardOp op, machine::TargetAttr target,
+                            ScheduleAttr schedule) {
+  // Dynamic lengths are those of a training step, so that long ones do not pay
+  // for what short ones need, and of several sequences.
+  constexpr int64_t kTrainedLength = 8192, kTrainedBatch = 2;
+  // How much longer than the least time may be, as sums take memory.
+  constexpr double kNear = 1.05;
+  auto heads = op.getQuery().getType().getDimSize(1),
+       kvHeads = op.getKey().getType().getDimSize(1);
+  if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(kvHeads) ||
+      kvHeads < 1 || heads <= kvHeads)
+    return 1;
+  AttentionShape shape = getShapeWithLength(op, kTrainedLength);
+  if (op.getQuery().getType().isDynamicDim(0))
+    shape.batch = kTrainedBatch;
+  shape.elementBytes = getProductType(op).getWidth() / 8;
+  double step = predictStepSeconds(
+      shape, target, schedule,
+      getBackwardGpuFootprint(schedule, target, shape.elementBytes,
+                              shape.headDim, shape.valueDim));
+  SmallVector<std::pair<int64_t, double>> choices;
+  for (int64_t shares = 1; shares <= heads / kvHeads; ++shares)
+    if (heads / kvHeads % shares == 0)
+      choices.emplace_back(shares, predictSharedSeconds(shape, target, schedule,
+                                                        step, shares));
+  double least = llvm::min_element(choices, llvm::less_second())->second;
+  for (auto [shares, seconds] : choices)
+    LDBG() << "  " << shares << " shares of a group: " << seconds * 1e6
+           << " us";
+  return llvm::find_if(choices,
+                       [&](auto choice) {
+                         return choice.second <= kNear * least;
+                       })
+      ->first;
 }
 
 SmallVector<ScheduleChoice>

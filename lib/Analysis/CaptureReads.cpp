@@ -374,7 +374,7 @@ GradientsAttr fovea::selectGpuGradients(AttentionBackwardOp op,
     remarks.push_back(text);
   }
   return GradientsAttr::get(
-      op.getContext(), parallel, /*items=*/1,
+      op.getContext(), parallel, /*items=*/1, /*shares=*/1,
       llvm::map_to_vector(reads, [](CaptureRead read) { return read.sum; }));
 }
 
@@ -398,6 +398,7 @@ GradientsAttr fovea::selectHostGradients(AttentionBackwardOp op,
   int64_t cores = target.getCores();
   return GradientsAttr::get(
       op.getContext(), parallel, cores > 1 ? kItemsPerCore * cores : 1,
+      /*shares=*/1,
       SmallVector<CaptureSum>(findCaptureReads(op)->size(),
                               CaptureSum::ByTile));
 }

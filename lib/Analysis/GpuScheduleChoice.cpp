@@ -91,13 +91,24 @@ std::optional<std::string> fovea::getUnfitReason(AttentionOp op,
   return target.isGpu() ? getUnfitOperands(op) : std::nullopt;
 }
 
-std::optional<std::string>
-fovea::getScheduleObstacle(AttentionOp op, machine::TargetAttr target) {
+template <typename OpTy>
+static std::optional<std::string> getHeadDimObstacle(OpTy op,
+                                                     machine::TargetAttr target) {
   if (!target.isGpu() || hasHeadDims(op, /*multiple=*/1))
     return std::nullopt;
   return llvm::formatv("a head dim is dynamic, 0 or above {0}",
                        kLargestGpuHeadDim)
       .str();
+}
+
+std::optional<std::string>
+fovea::getScheduleObstacle(AttentionOp op, machine::TargetAttr target) {
+  return getHeadDimObstacle(op, target);
+}
+
+std::optional<std::string>
+fovea::getScheduleObstacle(AttentionBackwardOp op, machine::TargetAttr target) {
+  return getHeadDimObstacle(op, target);
 }
 
 bool fovea::usesAny(Operation &op, const llvm::SmallDenseSet<Value> &values) {

@@ -112,6 +112,11 @@ selectGpuGradients(attn::AttentionBackwardOp op, bool deterministic,
 attn::GradientsAttr selectHostGradients(attn::AttentionBackwardOp op,
                                         machine::TargetAttr target);
 
+/// Returns the number of shares of a group's query heads (`#attn.gradients`) on
+/// a GPU: the fewest with which the time is near the least.
+int64_t selectShares(attn::AttentionBackwardOp op, machine::TargetAttr target,
+                     attn::ScheduleAttr schedule);
+
 } // namespace fovea
 
 #endif // FOVEA_LIB_ANALYSIS_GPUSCHEDULEMODEL_H

@@ -347,8 +347,15 @@ GradientsAttr fovea::selectGradients(AttentionBackwardOp op,
                                      machine::TargetAttr target,
                                      bool deterministic,
                                      SmallVectorImpl<std::string> &remarks) {
-  return schedule.getWarps() ? selectGpuGradients(op, deterministic, remarks)
-                             : selectHostGradients(op, target);
+  if (!schedule.getWarps())
+    return selectHostGradients(op, target);
+  GradientsAttr gradients = selectGpuGradients(op, deterministic, remarks);
+  if (!target.isGpu() || !gradients.isParallel(Coordinate::Head))
+    return gradients;
+  return GradientsAttr::get(op.getContext(), gradients.getParallel(),
+                            gradients.getItems(),
+                            selectShares(op, target, schedule),
+                            gradients.getCaptures());
 }
 
 /// Returns a host's schedule with keys split among cores that tiles of queries

@@ -109,6 +109,25 @@ static LogicalResult verifyHostSchedule(Operation *op, ScheduleAttr schedule,
                            << "\" has " << target.getNearMemory();
 }
 
+static int64_t getSize(Value tensor, int64_t dim) {
+  return cast<ShapedType>(tensor.getType()).getDimSize(dim);
+}
+
+/// Checks that the query heads of a head of keys can be divided into shares.
+static LogicalResult verifyShares(AttentionBackwardOp op, int64_t shares) {
+  if (shares == 1)
+    return success();
+  int64_t heads = getSize(op.getQuery(), 1), kvHeads = getSize(op.getKey(), 1);
+  if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(kvHeads))
+    return op.emitOpError() << "has a schedule with " << shares
+                            << " shares of heads whose number is not static";
+  if (kvHeads && heads / kvHeads % shares == 0)
+    return success();
+  return op.emitOpError() << "has a schedule with " << shares << " shares of "
+                          << heads << " heads on " << kvHeads
+                          << ": expects them to divide the heads of a group";
+}
+
 /// Checks that each read of a captured tensor can be added up as `gradients`
 /// says.
 static LogicalResult verifyGradients(AttentionBackwardOp op) {
@@ -120,6 +139,8 @@ static LogicalResult verifyGradients(AttentionBackwardOp op) {
                           "has a gradient in a region within its score region");
   if (!gradients)
     return op.emitOpError("has a schedule without gradients");
+  if (failed(verifyShares(op, gradients.getShares())))
+    return failure();
   if (gradients.getCaptures().size() != reads->size())
     return op.emitOpError()
            << "has a schedule for " << gradients.getCaptures().size()
@@ -158,10 +179,6 @@ static LogicalResult verifyPackedQueries(AttentionBackwardOp op,
   return op.emitOpError() << "has a schedule with " << schedule.getQueryTile()
                           << " queries in a tile, but a host packs at most "
                           << kMostQueries;
-}
-
-static int64_t getSize(Value tensor, int64_t dim) {
-  return cast<ShapedType>(tensor.getType()).getDimSize(dim);
 }
 
 /// Checks that the blocks of a cluster, which have tiles of queries side by

@@ -165,8 +165,10 @@ void fovea::buildGpuKernelPipeline(OpPassManager &manager,
   }
   if (options.level == Level::Fused)
     return;
-  if (options.strategy != Strategy::Unfused)
+  if (options.strategy != Strategy::Unfused) {
+    manager.addPass(attn::createAttnDivideGroups());
     addAttention(manager, options);
+  }
   addBackward(manager);
   addLinalg(manager);
   LinalgFuseRowsOptions fusion;

@@ -3,6 +3,8 @@
 """Schedules as a person may write them, most of which suit a graph: those that do
 not are refused by an error that names the schedule."""
 
+import re
+
 
 def _draws(rng):
     def pick(*choices):
@@ -50,8 +52,13 @@ def draw(rng, target, has_mask):
     return f"#attn.schedule<{', '.join(parts)}>"
 
 
+# How a schedule says the number of shares, which follows.
+_SHARES = ", gradients = <parallel = [batch, head, key], shares = "
+
+
 def draw_backward(rng, has_mask):
-    """A schedule of attention's backward pass on a GPU, as MLIR."""
+    """A schedule of attention's backward pass on a GPU, as MLIR, but for the number of
+    shares of a group's heads, `some` or `all`, which `set_backward` knows."""
     pick, chance = _draws(rng)
     warps = pick(4, 8, 8, 12)
     keys = 16 * warps * pick(1, 1, 1, 2)
@@ -59,8 +66,27 @@ def draw_backward(rng, has_mask):
         # Two warps share their keys.
         keys = 8 * warps
     order = "longest_first" if has_mask and chance(0.7) else "linear"
-    return (f"#attn.schedule<tile = {pick(16, 32, 64, 64, 96, 128)}x{keys}, "
-            f"order = {order}, warps = {warps}, stages = {pick(1, 2, 2, 3)}>")
+    tile = f"{pick(16, 32, 64, 64, 96, 128)}x{keys}"
+    stages = pick(1, 2, 2, 3)
+    shares = f"{_SHARES}{pick('some', 'all')}>" if chance(0.6) else ""
+    return (f"#attn.schedule<tile = {tile}, order = {order}, warps = {warps}, "
+            f"stages = {stages}{shares}>")
+
+
+def _set_shares(schedule, step, types):
+    """The schedule of a backward pass with a number of shares that divides the heads
+    of a group; without shares if there is none, or if a captured tensor has a gradient,
+    for whose sums a schedule with shares has to have a way as well."""
+    head, found, rest = schedule.partition(_SHARES)
+    if not found:
+        return schedule
+    heads, kv_heads = (shape.split("x")[1]
+                       for shape in re.findall(r"tensor<([^>]*)>", types)[:2])
+    if "captures(" in step or "?" in (heads, kv_heads) or int(heads) <= int(kv_heads):
+        return head + ">"
+    group = int(heads) // int(kv_heads)
+    some = next(n for n in range(2, group + 1) if group % n == 0)
+    return f"{head}{_SHARES}{group if rest.startswith('all') else some}>>"
 
 
 def set_backward(text, schedule):
@@ -75,7 +101,8 @@ def set_backward(text, schedule):
             end += 1
         done = end
         if "statistics(" in text[at:end]:
-            attribute = f" {{schedule = {schedule}}}"
+            chosen = _set_shares(schedule, text[at:end], text[end:])
+            attribute = f" {{schedule = {chosen}}}"
             text = text[:end] + attribute + text[end:]
             done += len(attribute)
     return text

@@ -97,6 +97,8 @@ std::optional<std::string> getUnfitReason(attn::AttentionBackwardOp op,
 /// to 256.
 std::optional<std::string> getScheduleObstacle(attn::AttentionOp op,
                                                machine::TargetAttr target);
+std::optional<std::string> getScheduleObstacle(attn::AttentionBackwardOp op,
+                                               machine::TargetAttr target);
 
 /// Elementwise or row-wise work that makes the keys or values of one attention.
 struct KeyProducer {

@@ -289,6 +289,15 @@ func.func @parallel_add_slice(%s: tensor<1x?xf32>, %x: tensor<8x?xf32>, %n: inde
 }
 
 // A host's work items.
+// CHECK-LABEL: func @shares
+// CHECK: gradients = <parallel = [batch, head, key], shares = 2>>
+func.func @shares(%q: tensor<1x4x8x16xf16>, %k: tensor<1x1x8x16xf16>, %l: tensor<1x4x8xf32>) -> tensor<1x4x8x16xf16> {
+  %0:3 = attn.attention_backward %q, %k, %k, %q scale(1.0) statistics(%l, %l : tensor<1x4x8xf32>, tensor<1x4x8xf32>)
+    {schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key], shares = 2>>}
+    : tensor<1x4x8x16xf16>, tensor<1x1x8x16xf16>, tensor<1x1x8x16xf16>, tensor<1x4x8x16xf16> -> tensor<1x4x8x16xf16>, tensor<1x1x8x16xf16>, tensor<1x1x8x16xf16>
+  return %0#0 : tensor<1x4x8x16xf16>
+}
+
 // CHECK: schedule = #attn.schedule<tile = 96x192, order = linear, gradients = <parallel = [batch, head], items = 4>>
 func.func @host_gradients(%q: tensor<1x1x8x16xf32>, %l: tensor<1x1x8xf32>) -> tensor<1x1x8x16xf32> {
   %0:3 = attn.attention_backward %q, %q, %q, %q scale(0.25)

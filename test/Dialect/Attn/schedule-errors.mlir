@@ -135,6 +135,21 @@
 
 // -----
 
+// expected-error@+1 {{shares must be at least 1, but are 0}}
+#shares = #attn.gradients<parallel = [batch, head, key], shares = 0>
+
+// -----
+
+// expected-error@+1 {{shares are of a GPU and of parallel heads, but are 2}}
+#shares = #attn.gradients<parallel = [batch, head], shares = 2>
+
+// -----
+
+// expected-error@+1 {{shares are of a GPU and of parallel heads, but are 2}}
+#shares = #attn.gradients<parallel = [batch, key], shares = 2>
+
+// -----
+
 // expected-error@+1 {{gradients must have `key` parallel on a GPU, and only there}}
 #no_warps = #attn.schedule<tile = 64x64, order = linear, gradients = <parallel = [head, key]>>
 

@@ -427,6 +427,51 @@ func.func @unfit(%q: tensor<2x16x512x?xf16>) -> tensor<2x16x512x?xf16> {
   return %o : tensor<2x16x512x?xf16>
 }
 
+// The same of a backward pass.
+// REMARK: a head dim is dynamic, 0 or above 256, so that its schedule is not used
+// REMARK: a head dim is no multiple of 8 up to 256; the backward pass is written out, kernel by kernel
+// SM90-LABEL: func @unfit_backward
+// SM90-NOT: schedule
+// SM90: return
+func.func @unfit_backward(%q: tensor<2x16x512x?xf16>, %l: tensor<2x16x512xf32>) -> tensor<2x16x512x?xf16> {
+  %0:3 = attn.attention_backward %q, %q, %q, %q scale(0.125) statistics(%l, %l : tensor<2x16x512xf32>, tensor<2x16x512xf32>)
+    {schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key]>>}
+    : tensor<2x16x512x?xf16>, tensor<2x16x512x?xf16>, tensor<2x16x512x?xf16>, tensor<2x16x512x?xf16> -> tensor<2x16x512x?xf16>, tensor<2x16x512x?xf16>, tensor<2x16x512x?xf16>
+  return %0#0 : tensor<2x16x512x?xf16>
+}
+
+// Few heads of keys, of any batch and length: as many shares of their query heads as
+// give eight heads blocks of their own.
+// SM90-LABEL: func @few_heads
+// SM90: attn.attention_backward {{.*}} shares = 8>>}
+// SM90: attn.attention_backward {{.*}} shares = 2>>}
+// SM90: attn.attention_backward {{.*}} gradients = <parallel = [batch, head, key]>>}
+// SM90: attn.attention_backward {{.*}} gradients = <parallel = [batch, head, key]>>}
+func.func @few_heads(%q: tensor<?x32x?x128xf16>, %k: tensor<?x1x?x128xf16>, %four: tensor<?x4x?x128xf16>, %eight: tensor<?x8x?x128xf16>, %any: tensor<?x?x?x128xf16>, %l: tensor<?x32x?xf32>) {
+  %0:3 = attn.attention_backward %q, %k, %k, %q scale(0.125) statistics(%l, %l : tensor<?x32x?xf32>, tensor<?x32x?xf32>)
+    : tensor<?x32x?x128xf16>, tensor<?x1x?x128xf16>, tensor<?x1x?x128xf16>, tensor<?x32x?x128xf16> -> tensor<?x32x?x128xf16>, tensor<?x1x?x128xf16>, tensor<?x1x?x128xf16>
+  %1:3 = attn.attention_backward %q, %four, %four, %q scale(0.125) statistics(%l, %l : tensor<?x32x?xf32>, tensor<?x32x?xf32>)
+    : tensor<?x32x?x128xf16>, tensor<?x4x?x128xf16>, tensor<?x4x?x128xf16>, tensor<?x32x?x128xf16> -> tensor<?x32x?x128xf16>, tensor<?x4x?x128xf16>, tensor<?x4x?x128xf16>
+  %2:3 = attn.attention_backward %q, %eight, %eight, %q scale(0.125) statistics(%l, %l : tensor<?x32x?xf32>, tensor<?x32x?xf32>)
+    : tensor<?x32x?x128xf16>, tensor<?x8x?x128xf16>, tensor<?x8x?x128xf16>, tensor<?x32x?x128xf16> -> tensor<?x32x?x128xf16>, tensor<?x8x?x128xf16>, tensor<?x8x?x128xf16>
+  %3:3 = attn.attention_backward %q, %any, %any, %q scale(0.125) statistics(%l, %l : tensor<?x32x?xf32>, tensor<?x32x?xf32>)
+    : tensor<?x32x?x128xf16>, tensor<?x?x?x128xf16>, tensor<?x?x?x128xf16>, tensor<?x32x?x128xf16> -> tensor<?x32x?x128xf16>, tensor<?x?x?x128xf16>, tensor<?x?x?x128xf16>
+  return
+}
+
+// Static sizes: equal blocks in rounds. 2048 keys are 16 blocks, so that 8 shares of one
+// sequence run in one round, as 8 sequences do by themselves.
+// SM90-LABEL: func @static_heads
+// SM90: attn.attention_backward {{.*}} shares = 8>>}
+// SM90: attn.attention_backward {{.*}} gradients = <parallel = [batch, head, key]>>}
+func.func @static_heads(%q: tensor<1x32x2048x128xf16>, %k: tensor<1x1x2048x128xf16>, %l: tensor<1x32x2048xf32>, %q4: tensor<8x32x2048x128xf16>, %k4: tensor<8x1x2048x128xf16>, %l4: tensor<8x32x2048xf32>) {
+  %0:3 = attn.attention_backward %q, %k, %k, %q scale(0.125) statistics(%l, %l : tensor<1x32x2048xf32>, tensor<1x32x2048xf32>)
+    : tensor<1x32x2048x128xf16>, tensor<1x1x2048x128xf16>, tensor<1x1x2048x128xf16>, tensor<1x32x2048x128xf16> -> tensor<1x32x2048x128xf16>, tensor<1x1x2048x128xf16>, tensor<1x1x2048x128xf16>
+  %1:3 = attn.attention_backward %q4, %k4, %k4, %q4 scale(0.125) statistics(%l4, %l4 : tensor<8x32x2048xf32>, tensor<8x32x2048xf32>)
+    : tensor<8x32x2048x128xf16>, tensor<8x1x2048x128xf16>, tensor<8x1x2048x128xf16>, tensor<8x32x2048x128xf16> -> tensor<8x32x2048x128xf16>, tensor<8x1x2048x128xf16>, tensor<8x1x2048x128xf16>
+  return
+}
+
 // One query per head: the smallest tile.
 // SM90-LABEL: func @decode
 // SM90: tile = 64x{{[0-9]+}}, order = linear, warps = 4

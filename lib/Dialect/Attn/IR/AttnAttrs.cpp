@@ -202,19 +202,23 @@ static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
 }
 
 /// Parses how items divide sums.
-static ParseResult parseSums(AsmParser &parser, int64_t &items,
+static ParseResult parseSums(AsmParser &parser, int64_t &items, int64_t &shares,
                              SmallVectorImpl<CaptureSum> &captures) {
-  items = 1;
-  return parseOptional(parser, {"items", "captures"}, [&](StringRef name) {
-    return name == "items" ? parseField(parser, items)
-                           : parseEnumList(parser, captures);
-  });
+  items = shares = 1;
+  return parseOptional(
+      parser, {"items", "shares", "captures"}, [&](StringRef name) {
+        return name == "items"    ? parseField(parser, items)
+               : name == "shares" ? parseField(parser, shares)
+                                  : parseEnumList(parser, captures);
+      });
 }
 
-static void printSums(AsmPrinter &printer, int64_t items,
+static void printSums(AsmPrinter &printer, int64_t items, int64_t shares,
                       ArrayRef<CaptureSum> captures) {
   if (items != 1)
     printer << ", items = " << items;
+  if (shares != 1)
+    printer << ", shares = " << shares;
   if (captures.empty())
     return;
   printer << ", captures = ";
@@ -362,7 +366,7 @@ LogicalResult ScheduleAttr::verify(
 LogicalResult
 GradientsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                       ArrayRef<Coordinate> parallel, int64_t items,
-                      ArrayRef<CaptureSum> captures) {
+                      int64_t shares, ArrayRef<CaptureSum> captures) {
   for (Coordinate coordinate : parallel) {
     if (coordinate == Coordinate::Row)
       return emitError() << "parallel must be of batch, head and key, but has "
@@ -378,6 +382,11 @@ GradientsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "items are of a host, which has no parallel `key`, "
                           "but are "
                        << items;
+  if (shares < 1)
+    return emitError() << "shares must be at least 1, but are " << shares;
+  if (shares != 1 && !(isGpu && llvm::is_contained(parallel, Coordinate::Head)))
+    return emitError() << "shares are of a GPU and of parallel heads, but are "
+                       << shares;
   for (CaptureSum sum : captures)
     if ((sum == CaptureSum::ByTile) == isGpu)
       return emitError() << "captures are added up "

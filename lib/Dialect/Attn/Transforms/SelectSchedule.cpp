@@ -138,7 +138,8 @@ private:
 
   /// Takes a schedule away with which attention could not be computed. Returns
   /// true if it did.
-  bool dropUnfit(AttentionOp op, machine::TargetAttr target) {
+  template <typename OpTy>
+  bool dropUnfit(OpTy op, machine::TargetAttr target) {
     std::optional<std::string> obstacle = getScheduleObstacle(op, target);
     if (!obstacle)
       return false;
@@ -148,7 +149,6 @@ private:
     op.removeScheduleAttr();
     return true;
   }
-  bool dropUnfit(AttentionBackwardOp, machine::TargetAttr) { return false; }
 
   template <typename OpTy>
   LogicalResult select(OpTy op, machine::TargetAttr target, StringRef what) {

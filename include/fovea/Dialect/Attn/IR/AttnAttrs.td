@@ -168,6 +168,11 @@ def Attn_GradientsAttr : Attn_Attr<"Gradients", "gradients"> {
       on a host in a work item, on a GPU by launches one after another.
     - `items`: on a host, the wanted number of work items. Where `parallel`
       makes fewer, the queries of a head are cut into shares.
+    - `shares`, GPUs only: the number of shares into which `attn-divide-groups`
+      divides the query heads that read one head of keys, where `parallel` makes
+      few work items, or unequal ones. It divides the number of these heads.
+      Each share has gradients of keys and values of its own, which a kernel
+      behind the launch adds up in their order.
     - `captures`: for each read of a captured tensor that has a gradient, in the
       order of the score region, how the gradients of the values that it reads
       are added up. On a host, `by_tile`: from the scores of a tile, which adds
@@ -184,16 +189,18 @@ def Attn_GradientsAttr : Attn_Attr<"Gradients", "gradients"> {
     ```mlir
     #attn.gradients<parallel = [batch, head], items = 8>
     #attn.gradients<parallel = [batch, head, key], captures = [in_memory]>
+    #attn.gradients<parallel = [batch, head, key], shares = 8>
     ```
   }];
   let parameters = (ins
     ArrayRefParameter<"Coordinate">:$parallel,
     DefaultValuedParameter<"int64_t", "1">:$items,
+    DefaultValuedParameter<"int64_t", "1">:$shares,
     OptionalArrayRefParameter<"CaptureSum">:$captures
   );
   let assemblyFormat = [{
     `<` `parallel` `=` custom<EnumList>($parallel) ``
-    custom<Sums>($items, $captures) `>`
+    custom<Sums>($items, $shares, $captures) `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

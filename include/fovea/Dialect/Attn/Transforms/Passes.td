@@ -143,6 +143,28 @@ def AttnPackGroups : Pass<"attn-pack-groups"> {
   ];
 }
 
+def AttnDivideGroups : Pass<"attn-divide-groups"> {
+  let summary = "Gives shares of a group's query heads work items of their own";
+  let description = [{
+    A block of a GPU adds up the gradients of a tile of keys over all query
+    heads that read it. Where few heads have keys, there are few blocks, or
+    unequal ones under a mask. In each `attn.attention_backward` whose schedule
+    has `shares = P` (`#attn.gradients`), the pass repeats each head of keys and
+    values `P` times, `[B, Hkv, Sk, D]` to `[B, Hkv * P, Sk, D]`, so that each
+    copy has a share of the query heads, which keep their order. The gradients
+    of keys and values are those of the copies, in the accumulation type, added
+    up in the order of the shares: the same bits in every run. Regions see
+    query heads, which stay what they were. An op with one share stays as it is.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numDivided", "num-divided", "Number of ops whose groups are divided">
+  ];
+}
+
 def AttnApproximate : Pass<"attn-approximate"> {
   let summary = "Lets score regions use a GPU's approximate functions";
   let description = [{
