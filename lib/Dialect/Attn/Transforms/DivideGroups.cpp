@@ -61,20 +61,28 @@ static Value repeat(OpBuilder &builder, Location loc, Value heads,
 }
 
 /// Returns, in the type of `gradient`, the sum of the gradients of the copies
-/// of `heads`.
+/// of `heads`. Features are the last loop, for neighbouring threads to read
+/// neighbours.
 static Value addCopies(OpBuilder &builder, Location loc, Value ofCopies,
                        Value heads, int64_t shares, Value gradient) {
-  differentiate::LoopNest nest;
-  nest.sizes = getSizesOfCopies(builder, heads, shares);
-  nest.addInput(expandShape(builder, loc, ofCopies, kCopies, nest.sizes),
-                differentiate::mapAll(builder, 5));
-  Value sum = differentiate::buildSum(
-      builder, loc, nest, {0, 1, 3, 4},
-      cast<FloatType>(getElementTypeOrSelf(gradient)),
-      [](OpBuilder &, Location, differentiate::IndexFn, ValueRange terms) {
-        return terms.front();
+  using utils::IteratorType;
+  Value copies = expandShape(builder, loc, ofCopies, kCopies,
+                             getSizesOfCopies(builder, heads, shares));
+  Value zeros = differentiate::buildZeros(
+      builder, loc, heads, cast<FloatType>(getElementTypeOrSelf(ofCopies)));
+  AffineMap maps[] = {differentiate::mapTo(builder, 5, {0, 1, 3, 2, 4}),
+                      differentiate::mapTo(builder, 5, {0, 1, 2, 4})};
+  IteratorType iterators[] = {IteratorType::parallel, IteratorType::parallel,
+                              IteratorType::parallel, IteratorType::reduction,
+                              IteratorType::parallel};
+  auto sum = linalg::GenericOp::create(
+      builder, loc, zeros.getType(), copies, zeros, maps, iterators,
+      [](OpBuilder &body, Location loc, ValueRange in) {
+        Value added = arith::AddFOp::create(body, loc, in[1], in[0]);
+        linalg::YieldOp::create(body, loc, added);
       });
-  return differentiate::castTensor(builder, loc, sum, gradient.getType());
+  return differentiate::castTensor(builder, loc, sum.getResult(0),
+                                   gradient.getType());
 }
 
 static void divide(RewriterBase &rewriter, AttentionBackwardOp op) {
