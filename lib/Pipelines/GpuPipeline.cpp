@@ -171,6 +171,8 @@ void fovea::buildGpuKernelPipeline(OpPassManager &manager,
   }
   addBackward(manager);
   addLinalg(manager);
+  if (options.strategy != Strategy::Unfused)
+    manager.addPass(createLinalgSplitSums());
   LinalgFuseRowsOptions fusion;
   fusion.scope = options.strategy == Strategy::Unfused ? "op" : "graph";
   manager.addPass(createLinalgFuseRows(fusion));

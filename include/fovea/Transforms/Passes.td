@@ -206,6 +206,36 @@ def LinalgFuseRows : Pass<"linalg-fuse-rows"> {
 }
 
 //===----------------------------------------------------------------------===//
+// linalg-split-sums
+//===----------------------------------------------------------------------===//
+
+def LinalgSplitSums : Pass<"linalg-split-sums"> {
+  let summary = "Divides sums with few results among all threads of a GPU";
+  let description = [{
+    A sum over the rows of a matrix, as the gradient of a norm's weights is one,
+    has a result for each column. A thread for each of these leaves most of a GPU
+    idle, and threads that share the terms of one read far apart. The pass divides
+    such a sum into parts, and its results among blocks of neighbours: an
+    `scf.forall` has an item for each part of some 256 results, and the parts are
+    added up behind it in an order that sizes decide, so that results have the same
+    bits in every run.
+
+    It divides ops on tensors whose results are static in number and leave three of
+    four threads idle, of which one operand has an element for each term, and whose
+    terms are not neighbours in that operand: rows whose terms are have a block
+    each, and stay as they are. All operands are indexed by loops alone.
+  }];
+  let dependentDialects = [
+    "::fovea::machine::MachineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numSplit", "num-split", "Number of sums that are divided">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
 // separate-destinations
 //===----------------------------------------------------------------------===//
 
