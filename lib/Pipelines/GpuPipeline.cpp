@@ -67,6 +67,8 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   manager.addPass(tile::createTileHoistRows());
   if (options.deterministic)
     manager.addPass(tile::createTileOrderAdds());
+  else
+    manager.addPass(tile::createTileGroupBlocks());
   manager.addPass(tile::createTileShareItems());
   manager.addPass(tile::createTilePersist());
   manager.addPass(tile::createTilePrecomputeItems());

@@ -5,15 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Dialect/Tile/Transforms/Passes.h"
+#include "SharedAdds.h"
 
-#include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Dialect/Tile/Transforms/Passes.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #define DEBUG_TYPE "tile-order-adds"
@@ -44,29 +43,6 @@ private:
 /// The number of lanes of turns, between which iterations of the innermost loop
 /// alternate.
 static constexpr int64_t kLanes = 2;
-
-/// Returns true if `value`, in a launch, is computed from `argument`.
-static bool dependsOn(Value value, BlockArgument argument) {
-  if (value == argument)
-    return true;
-  // A loop's start may depend on the block, but all blocks count the same
-  // positions.
-  Operation *op = value.getDefiningOp();
-  return op && llvm::any_of(op->getOperands(), [&](Value operand) {
-           return dependsOn(operand, argument);
-         });
-}
-
-/// Returns the loops around `op`, the outermost first.
-static SmallVector<scf::ForOp> getLoops(Operation *op) {
-  SmallVector<scf::ForOp> loops;
-  for (Operation *parent = op->getParentOp(); !isa<LaunchOp>(parent);
-       parent = parent->getParentOp())
-    if (auto loop = dyn_cast<scf::ForOp>(parent))
-      loops.push_back(loop);
-  std::reverse(loops.begin(), loops.end());
-  return loops;
-}
 
 namespace {
 /// A launch whose blocks take turns, and one block's numbers in it.
@@ -310,20 +286,10 @@ static void takeTurns(const OrderedLaunch &launch, ArrayRef<StoreOp> adds) {
 
 LogicalResult OrderAdds::order(LaunchOp launch) {
   SmallVector<StoreOp> adds;
-  // Returns the grid's dimensions whose blocks add to the same addresses.
-  auto findShared = [&](StoreOp store) {
-    SmallVector<unsigned> shared;
-    for (auto [dim, id] : llvm::enumerate(launch.getBlockIds()))
-      if (llvm::none_of(store.getIndices(),
-                        [&](Value index) { return dependsOn(index, id); }) &&
-          getConstantIntValue(launch.getGrid()[dim]) != 1)
-        shared.push_back(dim);
-    return shared;
-  };
   WalkResult walk = launch.walk([&](StoreOp store) {
     if (!store.getAdd())
       return WalkResult::advance();
-    SmallVector<unsigned> shared = findShared(store);
+    SmallVector<unsigned> shared = getSharedDims(launch, store);
     if (shared.empty())
       return WalkResult::advance();
     if (shared.size() > 1 || shared.front() != 0) {

@@ -49,6 +49,34 @@ def TileOrderAdds : Pass<"tile-order-adds"> {
   ];
 }
 
+def TileGroupBlocks : Pass<"tile-group-blocks"> {
+  let summary = "Starts unequal blocks of several heads side by side";
+  let description = [{
+    The blocks of a backward pass, which have a tile of keys each, are unequal
+    under most masks: a causal one leaves the first keys the most queries. Where
+    a head's blocks start one after another, those of the last heads, the longest
+    included, start when there is little else left to do. The pass makes a grid
+    of tiles, heads and batches one of the heads of a group, tiles, and groups, so
+    that the first tiles of all heads of a group start together, which are the
+    longest under a causal mask, and the next group's longest fill the gaps that
+    short ones leave (longest processing time first: Graham, 1969).
+
+    A group has as many heads as have their sums in a third of the L2 cache, which
+    the launch computes, and divides their number; of a group of query heads a
+    block adds to one at a time. The pass changes launches on tensors with
+    `tile.store add` to addresses that depend on all dimensions of the grid but the
+    first, in a loop whose bounds depend on that, if the number of heads is static.
+    `tile-order-adds`, for a fixed order, has groups of its own.
+  }];
+  let dependentDialects = [
+    "::fovea::machine::MachineDialect", "::fovea::tile::TileDialect",
+    "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numGrouped", "num-grouped", "Number of launches with groups">
+  ];
+}
+
 def TileFormBoxes : Pass<"tile-form-boxes"> {
   let summary = "Finds runs among the rows of loads";
   let description = [{

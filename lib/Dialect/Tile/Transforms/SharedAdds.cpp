@@ -1,0 +1,43 @@
+//===- SharedAdds.cpp - Additions that blocks share -----------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SharedAdds.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::tile;
+
+bool tile::dependsOn(Value value, BlockArgument argument) {
+  if (value == argument)
+    return true;
+  // A loop's start may depend on the block, but all blocks count the same
+  // positions.
+  Operation *op = value.getDefiningOp();
+  return op && llvm::any_of(op->getOperands(), [&](Value operand) {
+           return dependsOn(operand, argument);
+         });
+}
+
+SmallVector<scf::ForOp> tile::getLoops(Operation *op) {
+  SmallVector<scf::ForOp> loops;
+  for (Operation *parent = op->getParentOp(); !isa<LaunchOp>(parent);
+       parent = parent->getParentOp())
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      loops.push_back(loop);
+  std::reverse(loops.begin(), loops.end());
+  return loops;
+}
+
+SmallVector<unsigned> tile::getSharedDims(LaunchOp launch, StoreOp store) {
+  SmallVector<unsigned> shared;
+  for (auto [dim, id] : llvm::enumerate(launch.getBlockIds()))
+    if (llvm::none_of(store.getIndices(),
+                      [&](Value index) { return dependsOn(index, id); }) &&
+        getConstantIntValue(launch.getGrid()[dim]) != 1)
+      shared.push_back(dim);
+  return shared;
+}
