@@ -71,8 +71,7 @@ static double predictStepSeconds(const AttentionShape &shape,
   double step = std::max(products, arithmetic) +
                 std::min(products, arithmetic) * kExposed;
   step = std::max(step, traffic * double(target.getCores()));
-  return step + kStepLatency +
-         (schedule.getStages() == 1 ? kCopyLatency : 0);
+  return step + kStepLatency + (schedule.getStages() == 1 ? kCopyLatency : 0);
 }
 
 /// Returns the seconds of all blocks, each of which adds up the gradients of
@@ -198,8 +197,9 @@ static double predictSharedSeconds(const AttentionShape &shape,
       items * double(llvm::divideCeil(shape.keys, schedule.getKeyTile()));
   double longest = tiles * double(shape.heads / shape.kvHeads / shares) * step +
                    kBlockLatency;
-  // A known number of equal blocks runs in rounds. Of others the last one begins
-  // when all multiprocessors are busy, and ends half of the longest later.
+  // A known number of equal blocks runs in rounds. Of others the last one
+  // begins when all multiprocessors are busy, and ends half of the longest
+  // later.
   bool isInRounds =
       shape.hasStaticRows && schedule.getOrder() == WorkOrder::Linear;
   double seconds =
@@ -210,8 +210,8 @@ static double predictSharedSeconds(const AttentionShape &shape,
     return seconds;
   // Keys and values are repeated, and sums are written and read.
   constexpr double kLaunches = 4e-6;
-  double elements = items * double(shape.keys) *
-                    double(shape.headDim + shape.valueDim);
+  double elements =
+      items * double(shape.keys) * double(shape.headDim + shape.valueDim);
   return seconds + kLaunches +
          elements * double(shape.elementBytes + 2 * shape.accumulationBytes) /
              (double(target.getBandwidth()) * 1e6);
@@ -240,16 +240,15 @@ int64_t fovea::selectShares(AttentionBackwardOp op, machine::TargetAttr target,
   SmallVector<std::pair<int64_t, double>> choices;
   for (int64_t shares = 1; shares <= heads / kvHeads; ++shares)
     if (heads / kvHeads % shares == 0)
-      choices.emplace_back(shares, predictSharedSeconds(shape, target, schedule,
-                                                        step, shares));
+      choices.emplace_back(
+          shares, predictSharedSeconds(shape, target, schedule, step, shares));
   double least = llvm::min_element(choices, llvm::less_second())->second;
   for (auto [shares, seconds] : choices)
     LDBG() << "  " << shares << " shares of a group: " << seconds * 1e6
            << " us";
-  return llvm::find_if(choices,
-                       [&](auto choice) {
-                         return choice.second <= kNear * least;
-                       })
+  return llvm::find_if(
+             choices,
+             [&](auto choice) { return choice.second <= kNear * least; })
       ->first;
 }
 

@@ -92,8 +92,8 @@ std::optional<std::string> fovea::getUnfitReason(AttentionOp op,
 }
 
 template <typename OpTy>
-static std::optional<std::string> getHeadDimObstacle(OpTy op,
-                                                     machine::TargetAttr target) {
+static std::optional<std::string>
+getHeadDimObstacle(OpTy op, machine::TargetAttr target) {
   if (!target.isGpu() || hasHeadDims(op, /*multiple=*/1))
     return std::nullopt;
   return llvm::formatv("a head dim is dynamic, 0 or above {0}",

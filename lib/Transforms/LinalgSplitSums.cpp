@@ -40,8 +40,8 @@ static constexpr int64_t kIdleShare = 4;
 namespace {
 /// How one op is split.
 struct Split {
-  unsigned loop; ///< The reduction.
-  int64_t parts; ///< Its parts.
+  unsigned loop;       ///< The reduction.
+  int64_t parts;       ///< Its parts.
   unsigned neighbours; ///< The parallel loop along neighbours in memory.
 };
 } // namespace
@@ -61,9 +61,9 @@ static SmallVector<unsigned> getMemoryOrder(linalg::GenericOp op) {
 /// or terms that are neighbours in memory.
 static std::optional<Split> findSplit(linalg::GenericOp op, int64_t threads) {
   // Tiles of operands that are read otherwise, as backwards, are no slices.
-  bool areSlices = llvm::all_of(
-      op.getIndexingMapsArray(),
-      [](AffineMap map) { return map.isProjectedPermutation(); });
+  bool areSlices = llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
+    return map.isProjectedPermutation();
+  });
   if (!op.hasPureTensorSemantics() || op.getNumReductionLoops() == 0 ||
       !areSlices || !writesApart(op))
     return std::nullopt;
@@ -92,8 +92,8 @@ static std::optional<Split> findSplit(linalg::GenericOp op, int64_t threads) {
     return std::nullopt;
   int64_t parts = llvm::PowerOf2Ceil(llvm::divideCeil(threads, results));
   if (int64_t terms = sizes[*loop]; !ShapedType::isDynamic(terms))
-    parts = std::min<int64_t>(parts, llvm::bit_floor(uint64_t(terms) /
-                                                     kFewestTerms));
+    parts = std::min<int64_t>(parts,
+                              llvm::bit_floor(uint64_t(terms) / kFewestTerms));
   return Split{*loop, parts, order.back()};
 }
 
@@ -182,10 +182,9 @@ LogicalResult Splitter::emitItem(scf::ForallOp items) {
     extent.push_back(one);
     SmallVector<OpFoldResult> strides(place.size(), one);
     rewriter.setInsertionPointToEnd(items.getTerminator().getBody());
-    tensor::ParallelInsertSliceOp::create(rewriter, loc,
-                                          part->getResult(output),
-                                          items.getRegionIterArgs()[output],
-                                          place, extent, strides);
+    tensor::ParallelInsertSliceOp::create(
+        rewriter, loc, part->getResult(output),
+        items.getRegionIterArgs()[output], place, extent, strides);
   }
   return success();
 }
@@ -198,8 +197,8 @@ FailureOr<SmallVector<Value>> Splitter::emitParts() {
     auto type = cast<RankedTensorType>(init.getType());
     SmallVector<int64_t> shape(type.getShape());
     shape.push_back(split.parts);
-    outputs.push_back(tensor::EmptyOp::create(rewriter, loc, shape,
-                                              type.getElementType()));
+    outputs.push_back(
+        tensor::EmptyOp::create(rewriter, loc, shape, type.getElementType()));
   }
   auto items = scf::ForallOp::create(rewriter, loc, counts, outputs,
                                      /*mapping=*/std::nullopt);
@@ -263,8 +262,8 @@ struct LinalgSplitSums final : impl::LinalgSplitSumsBase<LinalgSplitSums> {
     });
     IRRewriter rewriter(&getContext());
     for (auto [op, parts] : sums) {
-      LDBG() << "the sum at " << op.getLoc() << " is split into "
-             << parts.parts << " parts";
+      LDBG() << "the sum at " << op.getLoc() << " is split into " << parts.parts
+             << " parts";
       if (failed(Splitter(rewriter, op, parts).run()))
         return signalPassFailure();
       ++numSplit;

@@ -13,7 +13,6 @@
 
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
-#include "fovea/Analysis/IndexMath.h"
 #include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"

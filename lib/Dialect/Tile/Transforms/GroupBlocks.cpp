@@ -34,18 +34,16 @@ static constexpr int64_t kCacheShare = 3;
 /// none, or if the number of heads, which are the second dimension, is not
 /// known.
 static StoreOp findUnequalAdd(LaunchOp launch) {
-  if (launch.getGrid().size() != 3 ||
-      !getConstantIntValue(launch.getGrid()[1]))
+  if (launch.getGrid().size() != 3 || !getConstantIntValue(launch.getGrid()[1]))
     return {};
   BlockArgument block = launch.getBlockIds().front();
   StoreOp found;
   launch.walk([&](StoreOp store) {
     SmallVector<scf::ForOp> loops = getLoops(store);
-    bool isUnequal =
-        store.getAdd() && !loops.empty() &&
-        getSharedDims(launch, store) == ArrayRef<unsigned>{0} &&
-        (dependsOn(loops.back().getLowerBound(), block) ||
-         dependsOn(loops.back().getUpperBound(), block));
+    bool isUnequal = store.getAdd() && !loops.empty() &&
+                     getSharedDims(launch, store) == ArrayRef<unsigned>{0} &&
+                     (dependsOn(loops.back().getLowerBound(), block) ||
+                      dependsOn(loops.back().getUpperBound(), block));
     if (!isUnequal)
       return WalkResult::advance();
     found = store;
@@ -54,9 +52,10 @@ static StoreOp findUnequalAdd(LaunchOp launch) {
   return found;
 }
 
-/// Emits the number of heads whose blocks start together: the largest divisor of
-/// the number of heads with which their sums fit in their share of the cache. Of
-/// the query heads that one head of keys has, a block adds to one at a time.
+/// Emits the number of heads whose blocks start together: the largest divisor
+/// of the number of heads with which their sums fit in their share of the
+/// cache. Of the query heads that one head of keys has, a block adds to one at
+/// a time.
 static Value countTogether(OpBuilder &builder, LaunchOp launch, StoreOp store,
                            int64_t cache) {
   Location loc = launch.getLoc();
@@ -75,11 +74,11 @@ static Value countTogether(OpBuilder &builder, LaunchOp launch, StoreOp store,
   for (int64_t divisor = 2; divisor <= heads; ++divisor) {
     if (heads % divisor != 0)
       continue;
-    Value fits = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule,
-                                       bytes,
-                                       constant(cache / kCacheShare / divisor));
-    group = arith::SelectOp::create(builder, loc, fits, constant(divisor),
-                                    group);
+    Value fits =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule, bytes,
+                              constant(cache / kCacheShare / divisor));
+    group =
+        arith::SelectOp::create(builder, loc, fits, constant(divisor), group);
   }
   return group;
 }
