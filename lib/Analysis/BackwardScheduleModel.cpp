@@ -197,9 +197,8 @@ static double predictSharedSeconds(const AttentionShape &shape,
       items * double(llvm::divideCeil(shape.keys, schedule.getKeyTile()));
   double longest = tiles * double(shape.heads / shape.kvHeads / shares) * step +
                    kBlockLatency;
-  // A known number of equal blocks runs in rounds. Of others the last one
-  // begins when all multiprocessors are busy, and ends half of the longest
-  // later.
+  // A known number of equal blocks runs in rounds. Of others the last one ends
+  // half of the longest later than all would if they ended together.
   bool isInRounds =
       shape.hasStaticRows && schedule.getOrder() == WorkOrder::Linear;
   double seconds =
