@@ -33,10 +33,11 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// The dimensions of [B, Hkv, P, Sk, D] whose copies of a head lie one after
-/// another in [B, Hkv * P, Sk, D].
-static const SmallVector<ReassociationIndices> kCopies = {
-    {0}, {1, 2}, {3}, {4}};
+/// Returns the dimensions of [B, Hkv, P, Sk, D] for each of [B, Hkv * P, Sk,
+/// D], where copies of a head lie one after another.
+static SmallVector<ReassociationIndices> getCopyDims() {
+  return {{0}, {1, 2}, {3}, {4}};
+}
 
 /// Returns the sizes of `heads`, [B, Hkv, Sk, D], with those of its copies.
 static SmallVector<OpFoldResult> getSizesOfCopies(OpBuilder &builder,
@@ -56,16 +57,15 @@ static Value repeat(OpBuilder &builder, Location loc, Value heads,
   Value copies = linalg::BroadcastOp::create(builder, loc, heads, empty,
                                              builder.getDenseI64ArrayAttr({2}))
                      ->getResult(0);
-  return tensor::CollapseShapeOp::create(builder, loc, copies, kCopies);
+  return tensor::CollapseShapeOp::create(builder, loc, copies, getCopyDims());
 }
 
-/// Returns, in the type of `gradient`, the sum of the gradients of the copies
-/// of `heads`. Features are the last loop, for neighbouring threads to read
-/// neighbours.
+/// Returns, as a `type`, the sum of the gradients of the copies of `heads`.
+/// Features are the last loop, for neighbouring threads to read neighbours.
 static Value addCopies(OpBuilder &builder, Location loc, Value ofCopies,
-                       Value heads, int64_t shares, Value gradient) {
+                       Value heads, int64_t shares, Type type) {
   using utils::IteratorType;
-  Value copies = expandShape(builder, loc, ofCopies, kCopies,
+  Value copies = expandShape(builder, loc, ofCopies, getCopyDims(),
                              getSizesOfCopies(builder, heads, shares));
   Value zeros = differentiate::buildZeros(
       builder, loc, heads, cast<FloatType>(getElementTypeOrSelf(ofCopies)));
@@ -80,8 +80,7 @@ static Value addCopies(OpBuilder &builder, Location loc, Value ofCopies,
         Value added = arith::AddFOp::create(body, loc, in[1], in[0]);
         linalg::YieldOp::create(body, loc, added);
       });
-  return differentiate::castTensor(builder, loc, sum.getResult(0),
-                                   gradient.getType());
+  return differentiate::castTensor(builder, loc, sum.getResult(0), type);
 }
 
 static void divide(RewriterBase &rewriter, AttentionBackwardOp op) {
@@ -92,23 +91,23 @@ static void divide(RewriterBase &rewriter, AttentionBackwardOp op) {
   LDBG() << "the backward pass at " << loc << ": " << shares
          << " shares of the heads of a group";
   rewriter.setInsertionPoint(op);
-  Value heads[] = {op.getKey(), op.getValue()};
   auto divided = cast<AttentionBackwardOp>(rewriter.clone(*op));
   divided.setScheduleAttr(schedule.with(
       {.gradients = GradientsAttr::get(
            op.getContext(), gradients.getParallel(), gradients.getItems(),
            /*shares=*/1, gradients.getCaptures())}));
-  rewriter.setInsertionPoint(divided);
-  divided.getKeyMutable().set(repeat(rewriter, loc, heads[0], shares));
-  divided.getValueMutable().set(repeat(rewriter, loc, heads[1], shares));
   SmallVector<Value> results(divided.getResults());
-  rewriter.setInsertionPointAfter(divided);
+  // Keys, and values, which have the numbers of their gradients.
   for (unsigned number : {1, 2}) {
-    auto copies = cast<RankedTensorType>(divided->getOperand(number).getType());
-    results[number].setType(copies.clone(op.getAccumulationType()));
-    results[number] =
-        addCopies(rewriter, loc, results[number], heads[number - 1], shares,
-                  op->getResult(number));
+    Value heads = op->getOperand(number);
+    rewriter.setInsertionPoint(divided);
+    Value copies = repeat(rewriter, loc, heads, shares);
+    divided->setOperand(number, copies);
+    results[number].setType(cast<RankedTensorType>(copies.getType())
+                                .clone(op.getAccumulationType()));
+    rewriter.setInsertionPoint(op);
+    results[number] = addCopies(rewriter, loc, results[number], heads, shares,
+                                op->getResult(number).getType());
   }
   rewriter.replaceOp(op, results);
 }
