@@ -509,6 +509,56 @@ def test_autograd_goes_through():
     torch.testing.assert_close(x.grad, y.grad)
 
 
+@pytest.mark.parametrize("heads, kv_heads", [(8, 1), (12, 2), (7, 1)])
+@pytest.mark.parametrize("causal", [True, False])
+def test_few_heads_of_keys(heads, kv_heads, causal):
+    """Groups that a GPU divides into shares, and blocks of several heads."""
+    dtype = torch.float32 if DEVICE == "cpu" else torch.bfloat16
+    for batch, queries, keys in ((1, 1, 1), (2, 70, 130), (1, 300, 300), (1, 0, 8)):
+        shapes = ((heads, queries), (kv_heads, keys), (kv_heads, keys))
+        operands = [torch.randn(batch, h, n, 64, device=DEVICE, dtype=dtype,
+                                requires_grad=True) for h, n in shapes]
+        wide = [x.detach().double().requires_grad_() for x in operands]
+        q, k, v = wide
+        k, v = (x.repeat_interleave(heads // kv_heads, 1) for x in (k, v))
+        scores = q @ k.mT / 8
+        if causal:
+            absent = torch.ones(queries, keys, device=DEVICE).triu(1).bool()
+            scores = scores.masked_fill(absent, -torch.inf)
+        expected = scores.softmax(-1) @ v
+        cotangent = torch.randn_like(expected).to(dtype)
+        output = fovea.attention(*operands, causal=causal)
+        found = torch.autograd.grad(output, operands, cotangent)
+        for a, b in zip(found, torch.autograd.grad(expected, wide,
+                                                   cotangent.double())):
+            bound = BOUNDS["f32" if dtype == torch.float32 else "bf16"]
+            error = (a.double() - b).abs().max().item() if b.numel() else 0
+            assert error <= bound * max(1, b.abs().max().item() if b.numel() else 0)
+
+
+@pytest.mark.parametrize("width", [100, 2048, 20000])
+def test_norm_weights(width):
+    """Sums over rows, which a GPU divides into parts, few of which have rows."""
+    text = f"""
+    func.func @norm(%x: tensor<?x{width}xf32>, %w: tensor<{width}xf32>)
+        -> tensor<?x{width}xf32> {{
+      %y = attn.rms_norm %x weight(%w : tensor<{width}xf32>) epsilon(1.0e-5)
+           : tensor<?x{width}xf32>
+      return %y : tensor<?x{width}xf32>
+    }}"""
+    norm = fovea.differentiable(text, TARGET)
+    for rows in (0, 1, 33, 1000):
+        operands = [torch.randn(shape, device=DEVICE, requires_grad=True)
+                    for shape in ((rows, width), (width,))]
+        x, w = wide = [x.detach().double().requires_grad_() for x in operands]
+        expected = x * (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * w
+        cotangent = torch.randn_like(expected).float()
+        found = torch.autograd.grad(norm(*operands), operands, cotangent)
+        for a, b in zip(found, torch.autograd.grad(expected, wide,
+                                                   cotangent.double())):
+            torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("case, batch", [
     (Case(mask="causal", modification="relative", dropout=0.1), 2),
     (Case(mask="causal", modification="relative", dropout=0.1, heads=1,
