@@ -120,22 +120,31 @@ def test_schedules_are_all_that_differs():
 
 def test_schedules_of_gradients():
     """Backward passes that compute probabilities again have one, whatever their
-    regions, and else the text is that of the gradients."""
-    written = 0
-    for index in range(40):
+    regions, and else the text is that of the gradients. Shares divide the heads of a
+    group, where there is one."""
+    written = divided = 0
+    for index in range(100):
         case = generate(3, index, "sm_90a", simulate=True, gradients="yes",
                         schedules=True)
         if not case.backward_schedule:
             continue
         text = check.get_text(case)
-        attribute = f" {{schedule = {case.backward_schedule}}}"
+        start = case.backward_schedule.partition(", gradients")[0].rstrip(">")
+        attribute = re.compile(re.escape(f" {{schedule = {start}") + r"[^}]*}")
         passes = text.split("attn.attention_backward")[1:]
         for each in passes:
             has_statistics = "statistics(" in each.split("\n    return")[0]
-            assert (attribute in each) == has_statistics
-        written += text.count(attribute)
+            assert bool(attribute.search(each)) == has_statistics
+        for found in attribute.finditer(text):
+            written += 1
+            if shares := re.search(r"shares = (\w+)>>}$", found[0]):
+                heads, kv_heads = (int(shape.split("x")[1]) for shape in re.findall(
+                    r"tensor<([^>]*)>", text[found.end():])[:2])
+                assert heads // kv_heads % int(shares[1]) == 0
+                divided += 1
         case.backward_schedule = None
-        assert text.replace(attribute, "") == check.differentiated(case)
+        assert attribute.sub("", text) == check.differentiated(case)
+    assert divided >= 3
     assert written >= 10
 
 
