@@ -352,9 +352,7 @@ GradientsAttr fovea::selectGradients(AttentionBackwardOp op,
   GradientsAttr gradients = selectGpuGradients(op, deterministic, remarks);
   if (!target.isGpu() || !gradients.isParallel(Coordinate::Head))
     return gradients;
-  return GradientsAttr::get(
-      op.getContext(), gradients.getParallel(), gradients.getItems(),
-      selectShares(op, target, schedule), gradients.getCaptures());
+  return gradients.withShares(selectShares(op, target, schedule));
 }
 
 /// Returns a host's schedule with keys split among cores that tiles of queries

@@ -509,31 +509,15 @@ def test_autograd_goes_through():
     torch.testing.assert_close(x.grad, y.grad)
 
 
-@pytest.mark.parametrize("heads, kv_heads", [(8, 1), (12, 2), (7, 1)])
-@pytest.mark.parametrize("causal", [True, False])
-def test_few_heads_of_keys(heads, kv_heads, causal):
+@pytest.mark.parametrize("case, shape", expand(
+    [Case(dtype=dtype, mask=mask, dim=64, value_dim=64, heads=heads,
+          kv_heads=kv_heads)
+     for heads, kv_heads in ((8, 1), (12, 2), (7, 1))
+     for mask in ("causal", "none") for dtype in ("bf16", "f32")],
+    [(1, 1, 1), (2, 70, 130), (1, 300, 300), (1, 0, 8)]), ids=name)
+def test_few_heads_of_keys(case, shape):
     """Groups that a GPU divides into shares, and blocks of several heads."""
-    dtype = torch.float32 if DEVICE == "cpu" else torch.bfloat16
-    for batch, queries, keys in ((1, 1, 1), (2, 70, 130), (1, 300, 300), (1, 0, 8)):
-        shapes = ((heads, queries), (kv_heads, keys), (kv_heads, keys))
-        operands = [torch.randn(batch, h, n, 64, device=DEVICE, dtype=dtype,
-                                requires_grad=True) for h, n in shapes]
-        wide = [x.detach().double().requires_grad_() for x in operands]
-        q, k, v = wide
-        k, v = (x.repeat_interleave(heads // kv_heads, 1) for x in (k, v))
-        scores = q @ k.mT / 8
-        if causal:
-            absent = torch.ones(queries, keys, device=DEVICE).triu(1).bool()
-            scores = scores.masked_fill(absent, -torch.inf)
-        expected = scores.softmax(-1) @ v
-        cotangent = torch.randn_like(expected).to(dtype)
-        output = fovea.attention(*operands, causal=causal)
-        found = torch.autograd.grad(output, operands, cotangent)
-        for a, b in zip(found, torch.autograd.grad(expected, wide,
-                                                   cotangent.double())):
-            bound = BOUNDS["f32" if dtype == torch.float32 else "bf16"]
-            error = (a.double() - b).abs().max().item() if b.numel() else 0
-            assert error <= bound * max(1, b.abs().max().item() if b.numel() else 0)
+    run(case, shape)
 
 
 @pytest.mark.parametrize("width", [100, 2048, 20000])

@@ -92,10 +92,8 @@ static void divide(RewriterBase &rewriter, AttentionBackwardOp op) {
          << " shares of the heads of a group";
   rewriter.setInsertionPoint(op);
   auto divided = cast<AttentionBackwardOp>(rewriter.clone(*op));
-  divided.setScheduleAttr(schedule.with(
-      {.gradients = GradientsAttr::get(
-           op.getContext(), gradients.getParallel(), gradients.getItems(),
-           /*shares=*/1, gradients.getCaptures())}));
+  divided.setScheduleAttr(
+      schedule.with({.gradients = gradients.withShares(1)}));
   SmallVector<Value> results(divided.getResults());
   // Keys, and values, which have the numbers of their gradients.
   for (unsigned number : {1, 2}) {

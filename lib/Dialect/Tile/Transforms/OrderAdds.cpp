@@ -207,6 +207,8 @@ static LogicalResult verifyLoops(LaunchOp launch, StoreOp store) {
                               "for blocks would wait for those that skip them")
                  .attachNote(parent->getLoc())
              << "one is in this";
+    // A loop's start may depend on the block, but all blocks count the same
+    // positions.
     if (!findDim(loop, store) &&
         dependsOn(loop.getUpperBound(), launch.getBlockIds().front()))
       return store

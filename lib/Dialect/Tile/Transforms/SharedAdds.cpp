@@ -14,8 +14,6 @@ using namespace fovea::tile;
 bool tile::dependsOn(Value value, BlockArgument argument) {
   if (value == argument)
     return true;
-  // A loop's start may depend on the block, but all blocks count the same
-  // positions.
   Operation *op = value.getDefiningOp();
   return op && llvm::any_of(op->getOperands(), [&](Value operand) {
            return dependsOn(operand, argument);

@@ -207,6 +207,10 @@ def Attn_GradientsAttr : Attn_Attr<"Gradients", "gradients"> {
     bool isParallel(Coordinate coordinate) const {
       return ::llvm::is_contained(getParallel(), coordinate);
     }
+    GradientsAttr withShares(int64_t shares) const {
+      return get(getContext(), getParallel(), getItems(), shares,
+                 getCaptures());
+    }
   }];
 }
 
