@@ -107,14 +107,25 @@ void CallFrame::add(const TensorView &view) {
     next[-1] = 1;
 }
 
+void CallFrame::callCheck(HostJIT::PackedFunction check, int64_t *outcome) {
+  llvm::SmallVector<void *, 12> checkSlots = {outcome};
+  llvm::append_range(checkSlots,
+                     llvm::ArrayRef(slots).take_back(function.operands.size()));
+  check(checkSlots.data());
+}
+
+bool CallFrame::areAligned(const Executable::State::Entry &entry) {
+  int64_t outcome = 1;
+  if (entry.areAligned)
+    callCheck(entry.areAligned, &outcome);
+  return outcome;
+}
+
 llvm::Error CallFrame::checkShapes(const Executable::State::Entry &entry) {
   if (!entry.checkShapes)
     return llvm::Error::success();
   int64_t outcome[3];
-  llvm::SmallVector<void *, 12> checkSlots = {outcome};
-  llvm::append_range(checkSlots,
-                     llvm::ArrayRef(slots).take_back(function.operands.size()));
-  entry.checkShapes(checkSlots.data());
+  callCheck(entry.checkShapes, outcome);
   if (outcome[0] < 0)
     return llvm::Error::success();
   return rejectOperands(formatMessage(function, entry.messages[outcome[0]],

@@ -38,6 +38,9 @@ public:
   /// Runs the function's checks of sizes that must agree, if it has any.
   llvm::Error checkShapes(const Executable::State::Entry &entry);
 
+  /// Returns true if the function can use the operands where they are.
+  bool areAligned(const Executable::State::Entry &entry);
+
   void **getSlots() { return slots.data(); }
 
   /// A result as the function wrote it.
@@ -53,6 +56,9 @@ public:
   visitResults(llvm::function_ref<void(size_t, const Result &)> visit) const;
 
 private:
+  /// Calls a function that has the same operands and returns numbers.
+  void callCheck(HostJIT::PackedFunction check, int64_t *outcome);
+
   const Signature &function;
   llvm::SmallVector<int64_t, 96> words;
   int64_t *next;

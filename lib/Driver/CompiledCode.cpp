@@ -27,7 +27,8 @@ static void addInput(CacheKey &key, llvm::StringRef text,
   key.add(options.optLevel)
       .add(options.deterministic)
       .add(options.exactFunctions)
-      .add(options.typicalLength);
+      .add(options.typicalLength)
+      .add(options.copiesOperands);
   // For a GPU, the numbers are the typical ones that code is made for, not
   // those of the GPU here.
   key.add(options.gpu ? options.gpu->name.str() : identifyHost(options.arch));
@@ -240,6 +241,7 @@ std::string fovea::serialize(const CompiledCode &code) {
                        writer.write(int64_t(place.dim));
                      });
     writer.write(int64_t(function.shortLengths.steps));
+    writer.write(int64_t(function.testsOperands));
   });
   writer.write(code.object->getBuffer());
   writer.write(code.device.ptx);
@@ -265,6 +267,7 @@ std::optional<CompiledCode> fovea::deserialize(llvm::StringRef bytes) {
       lengths.places.push_back({operand, unsigned(reader.readNumber())});
     });
     lengths.steps = uint32_t(reader.readNumber());
+    function.testsOperands = reader.readNumber() != 0;
   });
   code.object =
       llvm::MemoryBuffer::getMemBufferCopy(reader.readText(), "fovea");

@@ -29,6 +29,8 @@ struct CompiledCode {
     llvm::SmallVector<std::string, 0> messages;
     /// The calls that code for short lengths is to serve.
     ShortLengths shortLengths;
+    /// True if it has a test of operands, see `tile-pack-operands`.
+    bool testsOperands = false;
   };
 
   llvm::SmallVector<Function, 1> functions;

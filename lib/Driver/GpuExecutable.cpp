@@ -159,6 +159,12 @@ Executable::launch(size_t index, llvm::ArrayRef<TensorView> operands,
   const State::Entry &entry = state->entries[index];
   if (llvm::Error error = frame.checkShapes(entry))
     return error;
+  if (!frame.areAligned(entry)) {
+    auto version = state->getCopying(index);
+    if (!version)
+      return version.takeError();
+    return version->launch(index, operands, stream, results, shapes, areOwn);
+  }
   cuda::LaunchContext context(*state->gpu, stream, results);
   if (llvm::Error error =
           context.run([&] { entry.function(frame.getSlots()); }))
@@ -187,6 +193,12 @@ llvm::Error Executable::State::callOnGpu(size_t index,
     frame.add(view);
   if (llvm::Error error = frame.checkShapes(entries[index]))
     return error;
+  if (!frame.areAligned(entries[index])) {
+    auto version = getCopying(index);
+    if (!version)
+      return version.takeError();
+    return version->state->callOnGpu(index, operands, results, usage);
+  }
   NewResults onDeviceResults(device, function.results.size());
   {
     cuda::LaunchContext context(*gpu, stream->get(), onDeviceResults.buffers);

@@ -9,8 +9,8 @@
 #include "ProgramState.h"
 
 #include "fovea/Runtime/HostRuntime.h"
+#include "fovea/Support/OutlinedChecks.h"
 #include "fovea/Support/PhaseTiming.h"
-#include "fovea/Transforms/ShapeChecks.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -34,21 +34,46 @@ llvm::ArrayRef<std::string> Executable::getRemarks() const {
 
 void Executable::State::keepSource(llvm::StringRef text,
                                    const CompileOptions &options) {
-  if (llvm::none_of(entries, [](const Entry &entry) {
+  if (llvm::any_of(entries, [](const Entry &entry) {
         return entry.shortLengths.steps != 0;
-      }))
-    return;
-  shortVersion = std::make_unique<ShortVersion>();
-  shortVersion->text = text.str();
-  shortVersion->options = options;
-  shortVersion->options.typicalLength = kShortLength;
-  shortVersion->options.timing = nullptr;
+      })) {
+    CompileOptions forShort = options;
+    forShort.typicalLength = kShortLength;
+    shortVersion = std::make_unique<Version>(text, forShort);
+  }
+  if (llvm::any_of(entries,
+                   [](const Entry &entry) { return entry.areAligned; })) {
+    CompileOptions copying = options;
+    copying.copiesOperands = true;
+    copyingVersion = std::make_unique<Version>(text, copying);
+  }
+}
+
+const Executable *Executable::State::Version::get() {
+  std::call_once(once, [&] {
+    auto compiled = compile(text, "text", options);
+    if (compiled)
+      executable = std::move(*compiled);
+    else
+      error = llvm::toString(compiled.takeError());
+  });
+  return executable.get();
+}
+
+llvm::Expected<const Executable &>
+Executable::State::getCopying(size_t function) const {
+  if (const Executable *version = copyingVersion->get())
+    return *version;
+  return llvm::createStringError(
+      "@" + signatures[function].name +
+      ": the code that copies misaligned operands cannot be compiled: " +
+      copyingVersion->getError());
 }
 
 const Executable &
 Executable::getVersion(size_t index,
                        llvm::ArrayRef<TensorView> operands) const {
-  State::ShortVersion *version = state->shortVersion.get();
+  State::Version *version = state->shortVersion.get();
   if (!version)
     return *this;
   const ShortLengths &lengths = state->entries[index].shortLengths;
@@ -62,14 +87,8 @@ Executable::getVersion(size_t index,
   }
   if (!lengths.contain(length))
     return *this;
-  std::call_once(version->once, [&] {
-    auto compiled = compile(version->text, "text", version->options);
-    if (compiled)
-      version->executable = std::move(*compiled);
-    else
-      llvm::consumeError(compiled.takeError());
-  });
-  return version->executable ? *version->executable : *this;
+  const Executable *compiled = version->get();
+  return compiled ? *compiled : *this;
 }
 
 llvm::StringRef Executable::getPTX() const { return state->ptx; }
@@ -183,6 +202,12 @@ Executable::link(std::unique_ptr<State> state, CompiledCode code,
       return found.takeError();
     entry.function = *found;
     entry.shortLengths = std::move(function.shortLengths);
+    if (function.testsOperands) {
+      auto test = state->jit->lookup(getAlignmentCheckName(signature.name));
+      if (!test)
+        return test.takeError();
+      entry.areAligned = *test;
+    }
     if (function.messages.empty())
       continue;
     auto check = state->jit->lookup(getShapeCheckName(signature.name));

@@ -19,11 +19,11 @@
 #include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Interpreter/Interpreter.h"
+#include "fovea/Support/OutlinedChecks.h"
 #include "fovea/Support/PhaseTiming.h"
 #include "fovea/Target/NVPTX.h"
 #include "fovea/Transforms/GpuKernels.h"
 #include "fovea/Transforms/Passes.h"
-#include "fovea/Transforms/ShapeChecks.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -215,9 +215,10 @@ struct Program::State {
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   lower(const CompileOptions &options, Level level, bool checksShapes = false);
 
-  /// Returns a copy with kernels in the LLVM dialect for the options' GPU.
+  /// Returns a copy with kernels in the LLVM dialect for the options' GPU. If
+  /// it is for calls, these check sizes and test operands first.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
-  lowerKernels(const CompileOptions &options, bool checksShapes = false);
+  lowerKernels(const CompileOptions &options, bool isForCalls = false);
 
   /// Takes the code for the device out of a module with such kernels.
   llvm::Expected<DeviceCode> takeDeviceCode(mlir::ModuleOp lowered,
@@ -362,13 +363,16 @@ Program::State::lower(const CompileOptions &options, Level level,
 }
 
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
-Program::State::lowerKernels(const CompileOptions &options, bool checksShapes) {
+Program::State::lowerKernels(const CompileOptions &options, bool isForCalls) {
   return lower(
       options,
       [&](mlir::OpPassManager &manager) {
-        if (checksShapes)
+        GpuOptions gpu = options.getGpuOptions(Level::LLVM);
+        if (isForCalls) {
           manager.addPass(createOutlineShapeChecks());
-        buildGpuKernelPipeline(manager, options.getGpuOptions(Level::LLVM));
+          gpu.outlinesTests = !options.copiesOperands;
+        }
+        buildGpuKernelPipeline(manager, gpu);
       },
       /*rates=*/nullptr,
       /*choosesSchedules=*/options.strategy != Strategy::Unfused);
@@ -431,6 +435,8 @@ Program::State::finish(mlir::ModuleOp lowered, const CompileOptions &options,
   for (const Signature &signature : signatures) {
     CompiledCode::Function &function = code.functions.emplace_back();
     function.signature = signature;
+    function.testsOperands =
+        lowered.lookupSymbol(getAlignmentCheckName(signature.name));
     mlir::Operation *check =
         lowered.lookupSymbol(getShapeCheckName(signature.name));
     if (!check || !check->hasAttr(machine::kMessagesAttrName))
@@ -679,7 +685,7 @@ Program::compile(const CompileOptions &options) const {
     return kept;
   std::lock_guard<std::mutex> lock(state->mutex);
   auto module = options.gpu
-                    ? state->lowerKernels(found, /*checksShapes=*/true)
+                    ? state->lowerKernels(found, /*isForCalls=*/true)
                     : state->lower(found, Level::LLVM, /*checksShapes=*/true);
   if (!module)
     return module.takeError();

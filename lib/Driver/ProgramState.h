@@ -28,16 +28,30 @@ struct Executable::State {
     /// `outline-shape-checks`; null where there is nothing to check.
     HostJIT::PackedFunction checkShapes = nullptr;
     llvm::SmallVector<std::string, 0> messages;
+    /// Returns 1 if `function` can use the operands where they are, see
+    /// `tile-pack-operands`; null if it can use any.
+    HostJIT::PackedFunction areAligned = nullptr;
     ShortLengths shortLengths;
   };
 
-  /// Code of the same text for short lengths, which the first call that it is
-  /// to serve compiles.
-  struct ShortVersion {
-    std::string text;
+  /// Other code of the same text, which the first call that it is to serve
+  /// compiles.
+  class Version {
+  public:
+    Version(llvm::StringRef text, const CompileOptions &options)
+        : text(text), options(options) {
+      this->options.timing = nullptr;
+    }
+
+    /// Returns null where it cannot be compiled: see `getError`.
+    const Executable *get();
+
+    llvm::StringRef getError() const { return error; }
+
+  private:
+    std::string text, error;
     CompileOptions options;
     std::once_flag once;
-    /// Null where it cannot be compiled: then the other code serves all calls.
     std::unique_ptr<Executable> executable;
   };
 
@@ -51,12 +65,19 @@ struct Executable::State {
   llvm::SmallVector<std::string, 0> remarks;
   /// As in `setChecker`; null if there is none.
   std::unique_ptr<Executable> checker;
-  /// Null if there is none.
-  std::unique_ptr<ShortVersion> shortVersion;
+  /// Code for short lengths; null if there is none. Where it cannot be
+  /// compiled, this code serves all calls.
+  std::unique_ptr<Version> shortVersion;
+  /// Code that copies operands which this code cannot use; null if there are
+  /// none.
+  std::unique_ptr<Version> copyingVersion;
 
-  /// Keeps what code for short lengths is compiled from, if it is to serve any
-  /// call.
+  /// Keeps what other code is compiled from, if it is to serve any call.
   void keepSource(llvm::StringRef text, const CompileOptions &options);
+
+  /// Returns the code for a call whose operands this code cannot use where they
+  /// are.
+  llvm::Expected<const Executable &> getCopying(size_t function) const;
 
   /// Loads the kernels on this machine's GPU. Without an assembler the driver
   /// compiles them.

@@ -184,8 +184,11 @@ void fovea::buildGpuKernelPipeline(OpPassManager &manager,
   addBufferization(manager, /*useStack=*/false);
   if (options.level == Level::Tile)
     return;
-  if (options.arch->hasBulkCopies)
-    manager.addPass(tile::createTilePackOperands());
+  if (options.arch->hasBulkCopies) {
+    tile::TilePackOperandsOptions packing;
+    packing.outlineTests = options.outlinesTests;
+    manager.addPass(tile::createTilePackOperands(packing));
+  }
   // Programs of blocks come first, so that scalars in the GPU's memory are also
   // read in them.
   manager.addPass(createTileLaunchToGpu());

@@ -82,16 +82,25 @@ static void addPackedEntry(llvm::Function &interface) {
       llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
                              getPackedName(name), interface.getParent());
   llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "", packed));
-  llvm::SmallVector<llvm::Value *> arguments;
-  for (auto [index, argument] : llvm::enumerate(interface.args())) {
+  unsigned next = 0;
+  auto loadNext = [&]() -> llvm::Value * {
     llvm::Value *slot =
-        builder.CreateConstGEP1_64(pointer, packed->getArg(0), index);
-    llvm::Value *value = builder.CreateLoad(pointer, slot);
+        builder.CreateConstGEP1_64(pointer, packed->getArg(0), next++);
+    return builder.CreateLoad(pointer, slot);
+  };
+  // One number is returned; other results have an argument.
+  llvm::Value *result =
+      interface.getReturnType()->isVoidTy() ? nullptr : loadNext();
+  llvm::SmallVector<llvm::Value *> arguments;
+  for (llvm::Argument &argument : interface.args()) {
+    llvm::Value *value = loadNext();
     if (!argument.getType()->isPointerTy())
       value = builder.CreateLoad(argument.getType(), value);
     arguments.push_back(value);
   }
-  builder.CreateCall(&interface, arguments);
+  llvm::Value *returned = builder.CreateCall(&interface, arguments);
+  if (result)
+    builder.CreateStore(returned, result);
   builder.CreateRetVoid();
 }
 

@@ -26,6 +26,7 @@ CompiledCode makeCode() {
   first.messages = {"{0} is not {1}", ""};
   first.shortLengths.places = {{0, 1}};
   first.shortLengths.add(2048);
+  first.testsOperands = true;
   CompiledCode::Function &second = code.functions.emplace_back();
   second.signature.name = "other";
   second.signature.obstacle = "no tensor";
@@ -63,6 +64,8 @@ TEST(CompiledCode, IsReadAsItWasWritten) {
   EXPECT_TRUE(first.shortLengths.contain(2048));
   EXPECT_FALSE(first.shortLengths.contain(1984));
   EXPECT_EQ(code->functions[1].shortLengths.steps, 0u);
+  EXPECT_TRUE(first.testsOperands);
+  EXPECT_FALSE(code->functions[1].testsOperands);
   EXPECT_EQ(code->functions[1].signature.obstacle, "no tensor");
   EXPECT_EQ(code->object->getBufferSize(), 9u);
   EXPECT_EQ(code->device.ptx, "PTX");

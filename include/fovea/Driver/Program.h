@@ -97,6 +97,9 @@ struct CompileOptions {
   /// chosen. 0: those that are usual, and code for short lengths beside it,
   /// which is compiled by the first call that it serves.
   int64_t typicalLength = 0;
+  /// True if code for calls has kernels that copy operands which a GPU's TMA
+  /// cannot address. Else only a call that needs them compiles them.
+  bool copiesOperands = false;
   /// The schedules of the module's attentions that have none, in their order,
   /// as text; the model's where one is empty, or all if the list is. Without a
   /// list, those that `tune` has kept, if any.
@@ -210,10 +213,11 @@ public:
   /// the compiler gave up, and problems of this machine.
   llvm::ArrayRef<std::string> getRemarks() const;
 
-  /// Returns what serves calls of a function with these operands: this, or on a
-  /// GPU code for short lengths if it is faster by the model, which is compiled
-  /// now if it was not before. All kinds of calls go there by themselves; PTX
-  /// and assembly are those of this.
+  /// Returns what serves calls of a function with operands of these sizes:
+  /// this, or on a GPU code for short lengths if it is faster by the model,
+  /// which is compiled now if it was not before. All kinds of calls go there by
+  /// themselves, and from there, where TMA cannot address an operand, to code
+  /// that copies it; PTX and assembly are those of this.
   const Executable &getVersion(size_t function,
                                llvm::ArrayRef<TensorView> operands) const;
 

@@ -113,6 +113,9 @@ struct GpuOptions {
   int64_t typicalLength = 0;
   /// False at level `Fused` to leave attention without its schedule.
   bool selectsSchedules = true;
+  /// True if functions are called only with operands that their `@f.aligned`
+  /// approves of (`tile-pack-operands`).
+  bool outlinesTests = false;
 };
 
 /// Appends the passes that compile a module for a GPU. The module's

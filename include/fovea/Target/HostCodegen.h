@@ -36,8 +36,8 @@ struct CodegenOptions {
 /// Translates a module in the LLVM dialect to machine code. For each public
 /// function `f` with a C interface, the code has `_fovea_packed_f`, which takes
 /// one pointer to an array of pointers: to the results, if there are any (one
-/// descriptor, or all of them in a row), then to each operand's descriptor or
-/// scalar.
+/// descriptor or number, or all of them in a row), then to each operand's
+/// descriptor or scalar.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 emitHostCode(mlir::ModuleOp module, const CodegenOptions &options,
              CodeKind kind);

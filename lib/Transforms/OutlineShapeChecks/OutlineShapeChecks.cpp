@@ -13,8 +13,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Collector.h"
+#include "fovea/Support/OutlinedChecks.h"
 #include "fovea/Transforms/Passes.h"
-#include "fovea/Transforms/ShapeChecks.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 

@@ -9,11 +9,16 @@
 
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
 #include "fovea/Support/DebugLog.h"
+#include "fovea/Support/OutlinedChecks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 #define DEBUG_TYPE "tile-pack-operands"
@@ -28,6 +33,13 @@ static int64_t getElementBytes(MemRefType type) {
   return llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
+/// Returns true if a row of `type` has whole units of a descriptor's strides.
+static bool hasWholeRows(MemRefType type) {
+  int64_t columns = type.getShape().back();
+  return !ShapedType::isDynamic(columns) &&
+         columns * getElementBytes(type) % kTensorMapAlignment == 0;
+}
+
 /// Returns true if `value` is all of a buffer that was allocated in this
 /// function, in the order of memory, with rows of whole units: allocations are
 /// aligned.
@@ -35,12 +47,8 @@ static bool isAligned(Value value) {
   while (auto cast = value.getDefiningOp<memref::CastOp>())
     value = cast.getSource();
   auto alloc = value.getDefiningOp<memref::AllocOp>();
-  if (!alloc || !alloc.getType().getLayout().isIdentity())
-    return false;
-  MemRefType type = alloc.getType();
-  int64_t columns = type.getShape().back();
-  return !ShapedType::isDynamic(columns) &&
-         columns * getElementBytes(type) % kTensorMapAlignment == 0;
+  return alloc && alloc.getType().getLayout().isIdentity() &&
+         hasWholeRows(alloc.getType());
 }
 
 /// Returns true if a copy from or to shared memory accesses `argument` in a way
@@ -58,9 +66,55 @@ static bool isAccessedByDescriptor(BlockArgument argument) {
   });
 }
 
+/// Adds the ops that `value` is computed from to `slice`, in their order;
+/// returns false if it needs more than the arguments of `function`.
+static bool collectSlice(Value value, func::FuncOp function,
+                         llvm::SetVector<Operation *> &slice) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return llvm::is_contained(function.getArguments(), value);
+  if (slice.contains(op))
+    return true;
+  if (op->getNumRegions() || !isPure(op))
+    return false;
+  for (Value operand : op->getOperands())
+    if (!collectSlice(operand, function, slice))
+      return false;
+  slice.insert(op);
+  return true;
+}
+
+/// Creates the function that returns 1 if all `tests` of `function` hold, which
+/// depend on its arguments only, and else 0.
+static void createCheck(func::FuncOp function, ArrayRef<Value> tests) {
+  ImplicitLocOpBuilder builder(function.getLoc(), function.getContext());
+  builder.setInsertionPointAfter(function);
+  auto check =
+      func::FuncOp::create(builder, getAlignmentCheckName(function.getName()),
+                           builder.getFunctionType(function.getArgumentTypes(),
+                                                   builder.getIndexType()));
+  Block *body = check.addEntryBlock();
+  builder.setInsertionPointToStart(body);
+  IRMapping mapping;
+  mapping.map(function.getArguments(), body->getArguments());
+  llvm::SetVector<Operation *> slice;
+  for (Value test : tests)
+    collectSlice(test, function, slice);
+  for (Operation *op : slice)
+    builder.clone(*op, mapping);
+  Value all = mapping.lookup(tests.front());
+  for (Value test : tests.drop_front())
+    all = arith::AndIOp::create(builder, all, mapping.lookup(test));
+  Value result =
+      arith::IndexCastUIOp::create(builder, builder.getIndexType(), all);
+  func::ReturnOp::create(builder, result);
+}
+
 namespace {
-struct TilePackOperands
+struct TilePackOperands final
     : fovea::tile::impl::TilePackOperandsBase<TilePackOperands> {
+  using TilePackOperandsBase::TilePackOperandsBase;
+
   void runOnOperation() override {
     SmallVector<LaunchOp> launches;
     getOperation()->walk([&](LaunchOp op) { launches.push_back(op); });
@@ -74,12 +128,15 @@ struct TilePackOperands
             !isAccessedByDescriptor(launch.getTiedArgument(operand)) ||
             isAligned(operand.get()))
           continue;
-        LDBG() << "operand " << operand.getOperandNumber() << ", " << type
-               << ": copied where a descriptor does not suit its strides";
         bool isOutput = launch.isDpsInit(&operand);
         Value buffer = isOutput ? Value() : packed.lookup(operand.get());
         if (!buffer) {
-          buffer = pack(launch, operand.get(), isOutput);
+          buffer = replace(launch, operand.get(), isOutput);
+          LDBG() << "operand " << operand.getOperandNumber() << ", " << type
+                 << ": "
+                 << (buffer == operand.get() ? "the caller tests its strides"
+                                             : "copied where a descriptor does "
+                                               "not suit its strides");
           ++numChecked;
         }
         if (!isOutput)
@@ -87,24 +144,31 @@ struct TilePackOperands
         operand.set(buffer);
       }
     }
+    for (auto &[function, tests] : outlined)
+      createCheck(function, tests);
+    outlined.clear();
   }
 
-  Value pack(LaunchOp launch, Value operand, bool isOutput);
+private:
+  Value replace(LaunchOp launch, Value operand, bool isOutput);
+  Value pack(LaunchOp launch, memref::ExtractStridedMetadataOp metadata,
+             Value suits, bool isOutput);
+
+  /// The tests that the callers of functions make.
+  llvm::MapVector<func::FuncOp, SmallVector<Value>> outlined;
 };
 } // namespace
 
-/// Returns `operand` where its address and strides suit a descriptor, else a
-/// suitable copy, which is freed after the launch; the copy of an output is
-/// copied back.
-Value TilePackOperands::pack(LaunchOp launch, Value operand, bool isOutput) {
+/// Returns what the launch gets in the place of `operand`.
+Value TilePackOperands::replace(LaunchOp launch, Value operand, bool isOutput) {
   ImplicitLocOpBuilder builder(launch.getLoc(), launch);
   auto type = cast<MemRefType>(operand.getType());
-  int64_t rank = type.getRank(), bytes = getElementBytes(type);
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, value);
   };
   auto toBytes = [&](Value elements) -> Value {
-    return arith::MulIOp::create(builder, elements, constant(bytes));
+    return arith::MulIOp::create(builder, elements,
+                                 constant(getElementBytes(type)));
   };
 
   auto metadata = memref::ExtractStridedMetadataOp::create(builder, operand);
@@ -124,6 +188,25 @@ Value TilePackOperands::pack(LaunchOp launch, Value operand, bool isOutput) {
                                         constant(0));
   Value suits = arith::AndIOp::create(builder, isPositive, divides);
 
+  auto function = launch->getParentOfType<func::FuncOp>();
+  llvm::SetVector<Operation *> slice;
+  if (outlineTests && hasWholeRows(type) && function.isPublic() &&
+      collectSlice(suits, function, slice)) {
+    outlined[function].push_back(suits);
+    return operand;
+  }
+  return pack(launch, metadata, suits, isOutput);
+}
+
+/// Returns an operand if it `suits` a descriptor, else a suitable copy, which
+/// is freed after the launch; the copy of an output is copied back.
+Value TilePackOperands::pack(LaunchOp launch,
+                             memref::ExtractStridedMetadataOp metadata,
+                             Value suits, bool isOutput) {
+  ImplicitLocOpBuilder builder(launch.getLoc(), launch);
+  Value operand = metadata.getSource();
+  auto type = cast<MemRefType>(operand.getType());
+  int64_t rank = type.getRank(), bytes = getElementBytes(type);
   auto branch = scf::IfOp::create(builder, TypeRange(type), suits,
                                   /*withElseRegion=*/true);
   builder.setInsertionPointToStart(branch.thenBlock());
@@ -143,9 +226,10 @@ Value TilePackOperands::pack(LaunchOp launch, Value operand, bool isOutput) {
   }
   int64_t unit = std::max<int64_t>(1, kTensorMapAlignment / bytes);
   if (ShapedType::isDynamic(shape.back())) {
+    Value rowUnit = arith::ConstantIndexOp::create(builder, unit);
     Value units =
-        arith::CeilDivUIOp::create(builder, allocated.back(), constant(unit));
-    allocated.back() = arith::MulIOp::create(builder, units, constant(unit));
+        arith::CeilDivUIOp::create(builder, allocated.back(), rowUnit);
+    allocated.back() = arith::MulIOp::create(builder, units, rowUnit);
   } else {
     shape.back() = llvm::alignTo(shape.back(), unit);
   }

@@ -708,7 +708,7 @@ def TileDealItems : Pass<"tile-deal-items"> {
   ];
 }
 
-def TilePackOperands : Pass<"tile-pack-operands"> {
+def TilePackOperands : Pass<"tile-pack-operands", "::mlir::ModuleOp"> {
   let summary = "Copies operands that TMA cannot address";
   let description = [{
     The pass handles every memref operand of a launch that a `tile.load_async`
@@ -719,10 +719,20 @@ def TilePackOperands : Pass<"tile-pack-operands"> {
     launch, and copied back if the operand is an output. Buffers that the
     function allocates with such rows need no test. Runs on memrefs, before
     `convert-tile-launch-to-gpu`.
+
+    Kernels that copy take time to compile, and are rarely needed for rows that
+    are multiples of 16 bytes themselves. With `outline-tests` such operands of a
+    public function `@f` are left as they are where their tests depend on its
+    operands only. The function `@f.aligned`, with the same operands, returns 1 if
+    all of these tests hold, and else 0: then `@f` must not be called.
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect"
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+  let options = [
+    Option<"outlineTests", "outline-tests", "bool", /*default=*/"false",
+           "Let the caller test operands that rarely need a copy">
   ];
   let statistics = [
     Statistic<"numChecked", "num-checked", "Number of operands to test">

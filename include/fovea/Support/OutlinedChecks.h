@@ -1,12 +1,12 @@
-//===- ShapeChecks.h - Names of outlined shape checks -----------*- C++ -*-===//
+//===- OutlinedChecks.h - Names of outlined checks --------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FOVEA_TRANSFORMS_SHAPECHECKS_H
-#define FOVEA_TRANSFORMS_SHAPECHECKS_H
+#ifndef FOVEA_SUPPORT_OUTLINEDCHECKS_H
+#define FOVEA_SUPPORT_OUTLINEDCHECKS_H
 
 #include "llvm/ADT/StringRef.h"
 
@@ -15,11 +15,17 @@
 namespace fovea {
 
 /// Returns the name of the function that checks the sizes of a function's
-/// operands.
+/// operands (`outline-shape-checks`).
 inline std::string getShapeCheckName(llvm::StringRef function) {
   return (function + ".shapes").str();
 }
 
+/// Returns the name of the function that tests whether a function can use its
+/// operands where they are (`tile-pack-operands`).
+inline std::string getAlignmentCheckName(llvm::StringRef function) {
+  return (function + ".aligned").str();
+}
+
 } // namespace fovea
 
-#endif // FOVEA_TRANSFORMS_SHAPECHECKS_H
+#endif // FOVEA_SUPPORT_OUTLINEDCHECKS_H
