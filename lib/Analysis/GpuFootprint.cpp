@@ -100,9 +100,9 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
 
   // A thread has half of the columns of a row of an instruction's result.
   constexpr int64_t kProductOperands = 30;
+  int64_t columns = parts ? tile::getColumnsOfPart(valueDim) : valueDim;
   if (footprint.usesWgmma)
-    footprint.productRegisters =
-        std::max(keys, valueDim) / 2 + kProductOperands;
+    footprint.productRegisters = std::max(keys, columns) / 2 + kProductOperands;
 
   int64_t threads = schedule.getWarps() * machine::kWarpSize;
   // Words of a thread for each element of a row of scores or outputs.
@@ -115,9 +115,12 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
       footprint.usesWgmma && schedule.getProducts() == Products::Overlapped;
   int64_t probabilities =
       bytes == 2 ? copies * scores / 2 * (isOverlapped ? 2 : 1) : 0;
-  // Products of parts have an accumulator of their own.
+  // Products of parts have an accumulator of their own. Where it has a part of
+  // the columns, most products follow the softmax, when its scores are over.
   if (parts)
-    output *= 2;
+    output += perThread * columns;
+  if (columns < valueDim)
+    scores = 0;
   footprint.registers =
       llvm::divideCeil(scores + output + probabilities, threads) +
       kOtherRegisters + (hasCaptures ? kTileReadRegisters : 0);

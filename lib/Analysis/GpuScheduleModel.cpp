@@ -105,11 +105,13 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
                                ? kStale
                            : shape.isTested ? kTestedStale
                                             : kMaskedStale;
-  // Seconds to wait for a copy that does not run ahead; to begin and end a
-  // block with the exact maximum; by the number of groups of warps, to begin
-  // and end one with the maximum of earlier steps, and to begin and end a tile
-  // in a persistent block. (Measured at 1k and 4k.)
-  constexpr double kCopyLatency = 8e-7, kBlockLatency = 4e-6;
+  // Seconds to wait for a copy that does not run ahead, and for one of parts,
+  // whose steps are long (H200: 0.1 us); to begin and end a block with the
+  // exact maximum; by the number of groups of warps, to begin and end one with
+  // the maximum of earlier steps, and to begin and end a tile in a persistent
+  // block. (Measured at 1k and 4k.)
+  constexpr double kCopyLatency = 8e-7, kPartsCopyLatency = 1e-7,
+                   kBlockLatency = 4e-6;
   constexpr double kStaleBlockLatency[] = {7e-6, 7e-6, 7e-6, 9e-6};
   constexpr double kItemLatency[] = {4e-6, 4e-6, 6e-6, 6e-6};
   constexpr double kExactItemLatency = 2.6e-6;
@@ -258,8 +260,9 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
     waves = std::ceil(waves);
   else if (endTogether)
     waves += 0.5;
-  double latency =
-      steps * (model.latency + (schedule.getStages() == 1 ? kCopyLatency : 0));
+  double latency = steps * model.latency;
+  if (schedule.getStages() == 1)
+    latency += steps * (hasParts ? kPartsCopyLatency : kCopyLatency);
   if (schedule.getBlocks() != Blocks::Tiles)
     latency += (isStale ? kItemLatency[groups - 1] : kExactItemLatency) *
                std::min(1.0, steps * keys / kLatencyKeys);

@@ -62,6 +62,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   programs.exactFunctions = options.exactFunctions;
   manager.addPass(createAttnToTile(programs));
   addCleanup(manager);
+  manager.addPass(tile::createTileSplitColumns());
   manager.addPass(tile::createTileSplitProducts());
   manager.addPass(tile::createTileFormBoxes());
   manager.addPass(tile::createTileHoistRows());

@@ -607,7 +607,7 @@ func.func @bias_and_mask(%q: tensor<2x16x4096x256xbf16>, %bias: tensor<16x4096x4
 // SM90-LABEL: func @crowded(
 // SM90-NOT: tiled
 // SM90: return
-func.func @crowded(%q: tensor<2x16x4096x256xf32>, %a: tensor<16x4096x4096xf32>, %c: tensor<16x4096x4096xf32>, %d: tensor<16x4096x4096xf32>) -> tensor<2x16x4096x256xf32> {
+func.func @crowded(%q: tensor<2x16x4096x240xf32>, %a: tensor<16x4096x4096xf32>, %c: tensor<16x4096x4096xf32>, %d: tensor<16x4096x4096xf32>) -> tensor<2x16x4096x240xf32> {
   %o = attn.attention %q, %q, %q scale(0.125)
     score {
     ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
@@ -618,8 +618,8 @@ func.func @crowded(%q: tensor<2x16x4096x256xf32>, %a: tensor<16x4096x4096xf32>, 
       %t1 = arith.addf %t0, %s1 : f32
       %t2 = arith.addf %t1, %s2 : f32
       attn.yield %t2 : f32
-    } : tensor<2x16x4096x256xf32>, tensor<2x16x4096x256xf32>, tensor<2x16x4096x256xf32> -> tensor<2x16x4096x256xf32>
-  return %o : tensor<2x16x4096x256xf32>
+    } : tensor<2x16x4096x240xf32>, tensor<2x16x4096x240xf32>, tensor<2x16x4096x240xf32> -> tensor<2x16x4096x240xf32>
+  return %o : tensor<2x16x4096x240xf32>
 }
 
 // Elements of 64 bits, keys before queries, positions that are computed, rows

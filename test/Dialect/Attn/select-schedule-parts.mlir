@@ -32,8 +32,25 @@ func.func @wide(%q: tensor<2x8x?x128xf32>) -> tensor<2x8x?x128xf32> {
   return %o : tensor<2x8x?x128xf32>
 }
 
-// CHECK-LABEL: @widest
+// Of wide values an accumulator has a part of the columns beside the running one;
+// one slot of keys and values is enough where steps take long.
+// CHECK-LABEL: @wider
+// CHECK: schedule = #attn.schedule<tile = 128x32, order = linear, warps = 8, stages = 1, parts = 3>
+func.func @wider(%q: tensor<2x8x4096x192xf32>) -> tensor<2x8x4096x192xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x8x4096x192xf32>, tensor<2x8x4096x192xf32>, tensor<2x8x4096x192xf32> -> tensor<2x8x4096x192xf32>
+  return %o : tensor<2x8x4096x192xf32>
+}
+
+// Columns that are no multiple of 32 are not divided.
+// CHECK-LABEL: @undivided
 // CHECK-NOT: parts
+func.func @undivided(%q: tensor<2x8x4096x208xf32>) -> tensor<2x8x4096x208xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x8x4096x208xf32>, tensor<2x8x4096x208xf32>, tensor<2x8x4096x208xf32> -> tensor<2x8x4096x208xf32>
+  return %o : tensor<2x8x4096x208xf32>
+}
+
+// CHECK-LABEL: @widest
+// CHECK: schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 1, parts = 3>
 func.func @widest(%q: tensor<2x4x4096x256xf32>) -> tensor<2x4x4096x256xf32> {
   %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x4x4096x256xf32>, tensor<2x4x4096x256xf32>, tensor<2x4x4096x256xf32> -> tensor<2x4x4096x256xf32>
   return %o : tensor<2x4x4096x256xf32>

@@ -567,7 +567,10 @@ static void schedule(scf::ForOp loop, SetVector<Value> &late) {
     if (isa<MmaAsyncOp>(op) && !second.contains(op))
       issues.insert(op);
   graph.addDependences(issues);
-  DenseSet<Operation *> laterIssues(later.begin(), later.end());
+  // Of several products of stage 1 only the first is among them: others have
+  // results of their own, for which there are registers when it is over.
+  auto end = std::find_if(later.begin() + 1, later.end(), isFirst);
+  DenseSet<Operation *> laterIssues(later.begin(), end);
   graph.addDependences(laterIssues);
   auto placeIssues = [&] {
     place([&](Operation *op) { return issues.contains(op); });

@@ -126,7 +126,7 @@ public:
 private:
   LogicalResult splitProduct(MmaOp product);
   FailureOr<Parts> splitOperand(MmaOp product, Value operand);
-  Parts splitFragment(Value fragment);
+  Parts splitFragment(MmaOp product, Value fragment);
   Parts splitLoad(LoadOp load, BlockArgument source);
   Parts getMemRefs(BlockArgument source);
 
@@ -134,6 +134,8 @@ private:
   OpBuilder builder;
   int64_t &count;
   DenseMap<Value, Parts> tensors, memrefs, tiles;
+  /// The parts of fragments, in the blocks of their products.
+  DenseMap<std::pair<Value, Block *>, Parts> fragments;
 };
 
 struct SplitProducts final
@@ -199,10 +201,13 @@ Parts Splitter::splitLoad(LoadOp load, BlockArgument source) {
 }
 
 /// Returns the parts of a fragment of probabilities, which has no infinities.
-Parts Splitter::splitFragment(Value fragment) {
+Parts Splitter::splitFragment(MmaOp product, Value fragment) {
+  auto [found, isNew] = fragments.try_emplace({fragment, product->getBlock()});
+  Parts &parts = found->second;
+  if (!isNew)
+    return parts;
   Location loc = fragment.getLoc();
   auto type = cast<FragmentType>(fragment.getType());
-  Parts parts;
   for (auto [number, part] : llvm::enumerate(parts)) {
     auto op = MapOp::create(builder, loc, type.cloneWith(builder.getBF16Type()),
                             fragment, ValueRange(), ValueRange());
@@ -222,7 +227,7 @@ Parts Splitter::splitFragment(Value fragment) {
 
 FailureOr<Parts> Splitter::splitOperand(MmaOp product, Value operand) {
   if (isa<FragmentType>(operand.getType()))
-    return splitFragment(operand);
+    return splitFragment(product, operand);
   auto load = operand.getDefiningOp<LoadOp>();
   auto source = load ? dyn_cast<BlockArgument>(load.getSource()) : nullptr;
   if (!source || source.getOwner()->getParentOp() != launch)

@@ -60,6 +60,17 @@ inline constexpr llvm::StringLiteral kBarrierOffsetAttrName =
 /// (`tile-share-items`), or more: a part costs about as much as a few.
 inline constexpr int64_t kFewestSharedSteps = 32;
 
+/// Returns how many of the columns of an accumulator a part of it has where
+/// another accumulator of that width needs registers beside it
+/// (`tile-split-columns`).
+inline int64_t getColumnsOfPart(int64_t columns) {
+  constexpr int64_t kMostWhole = 128, kMostOfPart = 96, kMultiple = 16;
+  if (columns > kMostWhole)
+    while (columns > kMostOfPart && columns % (2 * kMultiple) == 0)
+      columns /= 2;
+  return columns;
+}
+
 llvm::hash_code hash_value(const Digit &digit);
 
 /// The shared memory of a block, as a resource of effects.

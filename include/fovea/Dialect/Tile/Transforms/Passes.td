@@ -99,6 +99,29 @@ def TileFormBoxes : Pass<"tile-form-boxes"> {
   ];
 }
 
+def TileSplitColumns : Pass<"tile-split-columns"> {
+  let summary = "Divides wide accumulators of products of parts by columns";
+  let description = [{
+    Products that `--tile-split-products` multiplies as parts have an accumulator
+    of their own beside the running one. Of more than 128 columns both do not fit
+    in registers. In a `tile.launch` with `parts` this pass divides such an
+    accumulator into several, with half, a quarter and so on of its columns, and
+    with it the ops that compute, carry and store it, and the tiles that products
+    read: one part's products are done before the next one's begin, so that one
+    narrow accumulator is enough beside the running ones.
+
+    A launch one of whose ops needs all columns of a row, as sums over them, stays
+    unchanged. Runs in front of `--tile-split-products`.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numDivided", "num-divided", "Number of products divided">
+  ];
+}
+
 def TileSplitProducts : Pass<"tile-split-products"> {
   let summary = "Multiplies f32 as parts in bf16";
   let description = [{
@@ -540,7 +563,9 @@ def TileSchedule : Pass<"tile-schedule"> {
     on the last values while the softmax is computed (FlashAttention-3, arXiv
     2407.08608, section 3.2). The order of such a step is: issue the products of
     stage 0, then those of stage 1; then the ops that need only the first; then
-    the wait for the second and the rest. In a launch that is `alternating`, the
+    the wait for the second and the rest. Of several products of stage 1 each is
+    issued when the one before it is over, so that their results take registers
+    one after another. In a launch that is `alternating`, the
     products of stage 1 come first, and the step waits for both before anything
     else: no operand or result of a product is then needed beside the values of
     the softmax, and products of other warps run beside that.
