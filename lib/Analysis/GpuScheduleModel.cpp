@@ -157,8 +157,9 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   constexpr double kNearSpeedup = 1.5;
   // The factor of a step's time where the blocks of a cluster wait for each
   // other. (Measured at d = 128 and 256: a burst takes up to 1% longer; where
-  // it lasts, the power that copies do not take gains 2 to 3%.)
-  constexpr double kClusterWait = 1.005;
+  // it lasts, the power that copies do not take gains 2 to 3%.) Under a mask
+  // these are chosen for rates that last.
+  constexpr double kClusterWait = 1.005, kMaskedClusterWait = 0.995;
 
   GpuFootprint footprint =
       getGpuFootprint(schedule, target, shape.elementBytes, shape.headDim,
@@ -240,7 +241,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
     step = std::max(step, softmax + keys * features * kWidenOps / lanes);
   step = std::max(step, copies);
   if (schedule.getCluster() > 1)
-    step *= kClusterWait;
+    step *= shape.visible < 1 ? kMaskedClusterWait : kClusterWait;
 
   int64_t parts = schedule.countParts(shape.keys);
   double steps = countKeyTiles(shape, schedule, footprint) / double(parts);

@@ -47,7 +47,7 @@ def draw(rng, target, has_mask):
         is_fixed = not is_stale and chance(0.5)
         parts.append(f"split = fixed({keys * pick(1, 2)})" if is_fixed
                      else f"split = {pick(2, 3, 7)}")
-    elif is_hopper and not has_mask and chance(0.2):
+    elif is_hopper and chance(0.2):
         parts.append(f"cluster = {pick(2, 4)}")
     return f"#attn.schedule<{', '.join(parts)}>"
 

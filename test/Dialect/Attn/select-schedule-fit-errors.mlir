@@ -370,11 +370,13 @@ module attributes {machine.target = #sm80} {
 
 #sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
 module attributes {machine.target = #sm90} {
-  func.func @masked_cluster(%q: tensor<1x2x256x128xbf16>) -> tensor<1x2x256x128xbf16> {
-    // expected-error@+1 {{has a schedule with clusters of 2 blocks, which read the same keys, but a mask tells these apart}}
+  func.func @masked_cluster(%q: tensor<1x2x256x128xbf16>, %ids: tensor<256xi32>) -> tensor<1x2x256x128xbf16> {
+    // expected-error@+1 {{has a schedule with clusters of 2 blocks, which read the same keys, but a mask that reads tensors tells these apart}}
     %o = attn.attention %q, %q, %q scale(1.0) mask {
     ^bb0(%b: index, %h: index, %i: index, %j: index):
-      %keep = arith.cmpi sge, %i, %j : index
+      %x = tensor.extract %ids[%i] : tensor<256xi32>
+      %y = tensor.extract %ids[%j] : tensor<256xi32>
+      %keep = arith.cmpi eq, %x, %y : i32
       attn.yield %keep : i1
     } {schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, cluster = 2>}
       : tensor<1x2x256x128xbf16>, tensor<1x2x256x128xbf16>, tensor<1x2x256x128xbf16> -> tensor<1x2x256x128xbf16>

@@ -415,6 +415,25 @@ func.func @long_d256(%q: tensor<1x8x16384x256xbf16>) -> tensor<1x8x16384x256xbf1
   return %o : tensor<1x8x16384x256xbf16>
 }
 
+// Under a mask clusters pay off where a tile has many keys.
+// SM90-LABEL: func @long_causal_d256
+// SM90: tile = 128x64, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent, cluster = 2>
+// SM90: tile = 128x64, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent>
+// SM80-LABEL: func @long_causal_d256
+func.func @long_causal_d256(%q: tensor<1x8x16384x256xbf16>, %k: tensor<2x8x8192x256xbf16>) -> (tensor<1x8x16384x256xbf16>, tensor<2x8x8192x256xbf16>) {
+  %0 = attn.attention %q, %q, %q scale(0.0625) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<1x8x16384x256xbf16>, tensor<1x8x16384x256xbf16>, tensor<1x8x16384x256xbf16> -> tensor<1x8x16384x256xbf16>
+  %1 = attn.attention %k, %k, %k scale(0.0625) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<2x8x8192x256xbf16>, tensor<2x8x8192x256xbf16>, tensor<2x8x8192x256xbf16> -> tensor<2x8x8192x256xbf16>
+  return %0, %1 : tensor<1x8x16384x256xbf16>, tensor<2x8x8192x256xbf16>
+}
+
 // A schedule by hand, with which no kernel could be made.
 // REMARK: a head dim is dynamic, 0 or above 256, so that its schedule is not used
 // REMARK: a head dim is no multiple of 8 up to 256; attention is written out, kernel by kernel

@@ -179,6 +179,38 @@ func.func @of_same_rows(%n: index) -> (index, index) {
   return %0, %1 : index, index
 }
 
+// The number of a cluster, of the place of one of its blocks among all; not by
+// another number of blocks, nor of a sum with something else.
+// CHECK-LABEL: func @of_cluster
+// CHECK:         ^bb0(%[[B:[^:]*]]: index
+// CHECK:         %[[RANK:.*]] = tile.cluster_rank
+// CHECK:         %[[PLACE:.*]] = arith.addi %{{.*}}, %[[RANK]]
+// CHECK:         %[[OTHER:.*]] = arith.divsi %[[PLACE]], %c4
+// CHECK:         %[[SUM:.*]] = arith.addi %{{.*}}, %{{.*}}
+// CHECK:         %[[THIRD:.*]] = arith.divsi %[[SUM]], %c2
+// CHECK:         memref.store %{{.*}}, %{{.*}}[%[[B]]]
+// CHECK:         memref.store %{{.*}}, %{{.*}}[%[[OTHER]]]
+// CHECK:         memref.store %{{.*}}, %{{.*}}[%[[THIRD]]]
+func.func @of_cluster(%m: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) cluster 2 warps 4 outs(%m : memref<?xf32>) {
+  ^bb0(%b: index, %M: memref<?xf32, strided<[1], offset: ?>>):
+    %c2 = arith.constant 2 : index
+    %c4 = arith.constant 4 : index
+    %zero = arith.constant 0.0 : f32
+    %rank = tile.cluster_rank
+    %double = arith.muli %b, %c2 : index
+    %place = arith.addi %double, %rank : index
+    %number = arith.divsi %place, %c2 : index
+    %other = arith.divsi %place, %c4 : index
+    %sum = arith.addi %double, %place : index
+    %third = arith.divsi %sum, %c2 : index
+    memref.store %zero, %M[%number] : memref<?xf32, strided<[1], offset: ?>>
+    memref.store %zero, %M[%other] : memref<?xf32, strided<[1], offset: ?>>
+    memref.store %zero, %M[%third] : memref<?xf32, strided<[1], offset: ?>>
+  }
+  return
+}
+
 // All rows of a tile, or all that a memref has from its place on, need no number.
 // CHECK-LABEL: func @valid
 func.func @valid(%x: !s, %m: memref<23x4xf32>, %d: memref<?x4xf32>, %n: index) {

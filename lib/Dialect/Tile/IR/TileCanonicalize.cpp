@@ -108,6 +108,33 @@ OpFoldResult OfRowsOp::fold(FoldAdaptor) {
   return yielded == getWhole() ? yielded : Value();
 }
 
+namespace {
+/// The number of a cluster: of `(x * n + rank) / n`, with `rank` below `n`, the
+/// number `x`.
+struct FoldClusterNumber final : OpRewritePattern<arith::DivSIOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::DivSIOp op,
+                                PatternRewriter &rewriter) const override {
+    auto sum = op.getLhs().getDefiningOp<arith::AddIOp>();
+    auto rank = sum ? sum.getRhs().getDefiningOp<ClusterRankOp>() : nullptr;
+    auto product = rank ? sum.getLhs().getDefiningOp<arith::MulIOp>() : nullptr;
+    auto launch = op->getParentOfType<LaunchOp>();
+    std::optional<int64_t> blocks = getConstantIntValue(op.getRhs());
+    if (!product || !launch || blocks != launch.getBlocksOfCluster() ||
+        getConstantIntValue(product.getRhs()) != blocks)
+      return failure();
+    rewriter.replaceOp(op, product.getLhs());
+    return success();
+  }
+};
+} // namespace
+
+void ClusterRankOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                MLIRContext *context) {
+  patterns.add<FoldClusterNumber>(context);
+}
+
 void MapOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                         MLIRContext *context) {
   patterns.add<DropMapOperands, FoldTrivialMap>(context);

@@ -306,10 +306,11 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       six that f32 can tell from zero (`tile-split-products`). With 0 (the default)
       operands of f32 are multiplied by FMA;
     - `cluster = n`, 1 (the default), 2 or 4, GPUs with clusters only, forward pass
-      without a mask and without a split: `n` blocks, of tiles of queries side by
-      side, read keys and values at the same time. Each copies a share of every tile
-      of them to all (`tile-multicast`), so that the L2 cache delivers an `n`th of
-      the bytes;
+      without a split and without a mask that reads tensors: `n` blocks, of tiles of
+      queries side by side, read keys and values at the same time. Each copies a
+      share of every tile of them to all (`tile-multicast`), so that the L2 cache
+      delivers an `n`th of the bytes. Under a mask all visit the keys that it keeps
+      of any of their queries;
     - `gradients`: backward pass only, see `#attn.gradients`. If a schedule that
       is written by hand leaves it out, `--attn-select-schedule` adds it.
 

@@ -278,9 +278,13 @@ def ClusterRankOp : Tile_Op<"cluster_rank", [Pure]> {
     ```mlir
     %rank = tile.cluster_rank
     ```
+
+    In a launch with `cluster n` a place `(x * n + rank) / n` is canonicalized to
+    `x`, which does not depend on the block.
   }];
   let results = (outs Index:$result);
   let assemblyFormat = "attr-dict";
+  let hasCanonicalizer = 1;
   let hasVerifier = 1;
 }
 

@@ -425,6 +425,41 @@ slicesOfQueries(ArrayRef<OnlineAttentionOp> passes) {
   });
 }
 
+/// Returns the first query of the cluster of blocks that has the tile of
+/// `queries` from `iv` on: blocks side by side have tiles side by side.
+static Value emitFirstOfCluster(RewriterBase &rewriter, scf::ForallOp forall,
+                                Value iv, int64_t queries, int64_t blocks) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(forall.getBody());
+  IndexMath math(rewriter, forall.getLoc());
+  // That the block's number is divided shows what does not depend on its place
+  // in the cluster.
+  OpFoldResult number = math.truncDiv(iv, math.constant(queries));
+  OpFoldResult cluster = math.truncDiv(number, math.constant(blocks));
+  return math.materialize(math.mul(cluster, math.constant(queries * blocks)));
+}
+
+/// Hands clusters of tiles of queries out from the last one, each with its
+/// tiles in order: `iv` runs through the tiles, and `first` is that of its
+/// cluster, which takes `step` queries.
+static void reverseClusters(RewriterBase &rewriter, scf::ForallOp forall,
+                            Value iv, Value first, OpFoldResult size,
+                            int64_t step) {
+  rewriter.setInsertionPointAfterValue(first);
+  IndexMath math(rewriter, forall.getLoc());
+  OpFoldResult all = math.constant(step);
+  OpFoldResult last =
+      math.mul(math.sub(math.ceilDiv(size, all), math.constant(1)), all);
+  Value reversed = math.materialize(math.sub(last, first));
+  Value own = math.materialize(math.add(reversed, math.sub(iv, first)));
+  auto isBehind = [&](OpOperand &use) {
+    Operation *user = forall.getBody()->findAncestorOpInBlock(*use.getOwner());
+    return own.getDefiningOp()->isBeforeInBlock(user);
+  };
+  rewriter.replaceUsesWithIf(iv, own, isBehind);
+  rewriter.replaceUsesWithIf(first, reversed, isBehind);
+}
+
 /// Hands the tiles of queries out from the last one: `iv` runs through
 /// multiples of `step` below `size`.
 static void reverseTiles(RewriterBase &rewriter, scf::ForallOp forall, Value iv,
@@ -595,12 +630,27 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   if (fuseProducers)
     fuseProducersOf(rewriter, slicesOfQueries(tiledPasses), forall,
                     isWantedProducer);
+  // The blocks of a cluster copy the same keys, also those that a mask keeps of
+  // the others' queries only.
+  int64_t clusterQueries = queryTile * schedule.getCluster();
+  Value firstOfCluster;
+  std::optional<Span> clusterRows;
+  if (schedule.getCluster() > 1 && !tiledPasses.front().getMask().empty()) {
+    firstOfCluster =
+        emitFirstOfCluster(rewriter, forall, forall.getInductionVar(2),
+                           queryTile, schedule.getCluster());
+    rewriter.setInsertionPointAfterValue(firstOfCluster);
+    IndexMath math(rewriter, forall.getLoc());
+    clusterRows =
+        Span{firstOfCluster,
+             math.add(firstOfCluster, math.constant(clusterQueries - 1))};
+  }
   for (OnlineAttentionOp pass : tiledPasses) {
     StringRef name = stringifyUpdate(pass.getUpdate());
     FailureOr<MaskedLoopInfo> info =
         tileByMask(rewriter, pass, keyTile, tables,
                    /*cutsTiles=*/!schedule.getWarps(), part,
-                   /*fromFirst=*/rowTiles.has_value());
+                   /*fromFirst=*/rowTiles.has_value(), clusterRows);
     if (failed(info))
       return failure();
     count(*info, name);
@@ -634,7 +684,11 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   } else {
     fuseTransposeOfResult(rewriter, forall, 0);
   }
-  if (schedule.getOrder() == WorkOrder::LongestFirst && !rowTiles)
+  bool isReversed = schedule.getOrder() == WorkOrder::LongestFirst && !rowTiles;
+  if (isReversed && firstOfCluster)
+    reverseClusters(rewriter, forall, forall.getInductionVar(2), firstOfCluster,
+                    queries, clusterQueries);
+  else if (isReversed)
     reverseTiles(rewriter, forall, forall.getInductionVar(2), queries,
                  queryTile);
   loops.push_back({forall, keyReads});

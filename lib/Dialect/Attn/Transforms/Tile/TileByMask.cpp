@@ -263,7 +263,7 @@ template <typename OpTy>
 static FailureOr<MaskedLoopInfo>
 tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
      const MaskTables &tables, bool cutsTiles, std::optional<KeyPart> part = {},
-     bool fromFirst = false) {
+     bool fromFirst = false, std::optional<Span> rows = {}) {
   Location loc = pass.getLoc();
   Region &mask = pass.getMask();
   MaskedLoopInfo info;
@@ -298,7 +298,14 @@ tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
         return std::nullopt;
       return lookUp(value, math);
     });
+    // What tiles in the loop share is computed in front of it.
     MaskBounds bounds = getBounds(math, *whole, along, origin);
+    if (rows) {
+      MaskBox ofAll = box;
+      ofAll.row = *rows;
+      MaskEvaluator all(mask, ofAll, rewriter, loc);
+      bounds = getBounds(math, all, along, origin);
+    }
     info.isExact = bounds.exact;
     lower = fromFirst ? bounds.lower : getTileOf(math, bounds.lower, tileSize);
     upper = bounds.upper;
@@ -371,9 +378,10 @@ tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
 FailureOr<MaskedLoopInfo>
 fovea::attn::tileByMask(RewriterBase &rewriter, OnlineAttentionOp pass,
                         int64_t size, const MaskTables &tables, bool cutsTiles,
-                        std::optional<KeyPart> part, bool fromFirst) {
+                        std::optional<KeyPart> part, bool fromFirst,
+                        std::optional<Span> rows) {
   return tile(rewriter, pass, Coordinate::Key, size, tables, cutsTiles, part,
-              fromFirst);
+              fromFirst, rows);
 }
 
 FailureOr<MaskedLoopInfo>

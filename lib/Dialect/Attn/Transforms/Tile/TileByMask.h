@@ -35,12 +35,14 @@ struct KeyPart {
 /// exact, and the condition under which the mask is applied to it. With
 /// `cutsTiles` tiles end where bounds that say all end, and need no mask: a
 /// GPU's tiles are whole. With `fromFirst` the first tile begins at the first
-/// key that the mask keeps, and not at a multiple of the size. Replaces and
-/// erases `pass`.
+/// key that the mask keeps, and not at a multiple of the size. With `rows` the
+/// loop visits what the mask keeps of any of these, which other tiles of
+/// queries share. Replaces and erases `pass`.
 mlir::FailureOr<MaskedLoopInfo>
 tileByMask(mlir::RewriterBase &rewriter, OnlineAttentionOp pass, int64_t size,
            const MaskTables &tables, bool cutsTiles,
-           std::optional<KeyPart> part = {}, bool fromFirst = false);
+           std::optional<KeyPart> part = {}, bool fromFirst = false,
+           std::optional<Span> rows = {});
 /// Does the same to a tile of queries `along` keys, or to a tile of keys
 /// `along` rows.
 mlir::FailureOr<MaskedLoopInfo> tileByMask(mlir::RewriterBase &rewriter,
