@@ -121,3 +121,24 @@ func.func @causal(%q: tensor<2x4x?x16xf32>) -> tensor<2x4x?x16xf32> {
     : tensor<2x4x?x16xf32>, tensor<2x4x?x16xf32>, tensor<2x4x?x16xf32> -> tensor<2x4x?x16xf32>
   return %o : tensor<2x4x?x16xf32>
 }
+
+// -----
+
+// Left alone: in clusters, of which a block may have no tile of queries.
+
+// CHECK-LABEL: func @clusters
+// CHECK-COUNT-1: scf.forall
+// CHECK-NOT:   scf.forall
+// CHECK:         scf.for
+// CHECK:           scf.if
+func.func @clusters(%q: tensor<1x2x?x128xbf16>) -> tensor<1x2x?x128xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %c7 = arith.constant 7 : index
+    %odd = arith.andi %j, %c7 : index
+    %keep = arith.cmpi sge, %odd, %i : index
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 64x16, order = linear, warps = 4, stages = 2, cluster = 2>}
+    : tensor<1x2x?x128xbf16>, tensor<1x2x?x128xbf16>, tensor<1x2x?x128xbf16> -> tensor<1x2x?x128xbf16>
+  return %o : tensor<1x2x?x128xbf16>
+}

@@ -169,6 +169,21 @@ std::optional<TestedLoop> TestedLoop::get(scf::ForOp loop) {
   for (Operation &op : loop.getBody()->without_terminator())
     if (&op != branch && (op.getNumRegions() != 0 || !isPure(&op)))
       return std::nullopt;
+  // All blocks of a cluster visit all tiles, and one may have its tile of
+  // queries behind the last one, of which there is no list.
+  bool isClustered = branch
+                         ->walk([](OnlineAttentionOp pass) {
+                           ScheduleAttr schedule = pass.getScheduleAttr();
+                           return schedule && schedule.getCluster() > 1
+                                      ? WalkResult::interrupt()
+                                      : WalkResult::advance();
+                         })
+                         .wasInterrupted();
+  if (isClustered) {
+    LDBG() << "loop at " << loop.getLoc()
+           << ": the blocks of a cluster visit the same tiles";
+    return std::nullopt;
+  }
   // A rejected tile changes nothing.
   if (!llvm::equal(loop.getYieldedValues(), branch.getResults()))
     return std::nullopt;
