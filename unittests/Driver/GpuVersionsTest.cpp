@@ -29,6 +29,15 @@ constexpr llvm::StringLiteral kText = R"(
     return %o : !t
   })";
 
+/// The keys and values are constants.
+constexpr llvm::StringLiteral kConstants = R"(
+  !t = tensor<1x2x24x64xf16>
+  func.func @attend(%q: !t) -> !t {
+    %k = arith.constant dense<0.5> : !t
+    %o = attn.attention %q, %k, %k scale(0.125) : !t, !t, !t -> !t
+    return %o : !t
+  })";
+
 /// On the driver for tests, which records launches, and compiles anything.
 class GpuVersions : public testing::Test {
 protected:
@@ -38,8 +47,8 @@ protected:
     setenv("FOVEA_CACHE_DIR", "", /*overwrite=*/1);
   }
 
-  void compile(const CompileOptions &options) {
-    auto compiled = Executable::compile(kText, "text", options);
+  void compile(const CompileOptions &options, llvm::StringRef text = kText) {
+    auto compiled = Executable::compile(text, "text", options);
     ASSERT_TRUE(bool(compiled)) << llvm::toString(compiled.takeError());
     executable = std::move(*compiled);
     device = executable->getDevice();
@@ -59,10 +68,12 @@ protected:
     TensorView good = {DType::F16, data, shape, strides};
     TensorView keys = {DType::F16, data + offset, shape, apart};
     cuda::ResultBuffer result = {data, 2 * kLength * 64 * 2};
+    llvm::SmallVector<TensorView> operands = {good, keys, good};
+    operands.truncate(executable->getFunctions()[0].operands.size());
     llvm::SmallVector<int64_t> shapes;
     size_t before = cuda::getFakeCuda().launches.size();
     llvm::Error error =
-        executable->launch(0, {good, keys, good}, nullptr, {result}, shapes);
+        executable->launch(0, operands, nullptr, {result}, shapes);
     EXPECT_FALSE(bool(error)) << llvm::toString(std::move(error));
     return cuda::getFakeCuda().launches.size() - before;
   }
@@ -97,6 +108,13 @@ TEST_F(GpuVersions, CodeThatCopiesServesAllCalls) {
   EXPECT_EQ(call(), 1u);
   EXPECT_EQ(call(/*offset=*/2), 2u);
   EXPECT_EQ(cuda::getFakeCuda().liveModules, modules);
+}
+
+TEST_F(GpuVersions, ConstantsAreReadInCallsOnly) {
+  CompileOptions options;
+  options.gpu = machine::GpuArch::find("sm_90a");
+  compile(options, kConstants);
+  EXPECT_GE(call(), 1u);
 }
 
 TEST_F(GpuVersions, OtherGpusReadAnyAddress) {

@@ -46,26 +46,30 @@ func.func @tested(%w: !w, %o: !x, %n: index) {
 
 // Copied here: rows that are no multiple of 16 bytes, which most tensors with
 // such rows are not aligned to; views whose place lies in memory, or depends on
-// what happens before; operands of a private function, which no caller tests.
+// what happens before; constants, which are in the device's memory only while the
+// function runs; operands of a private function, which no caller tests.
 
-// LOG-COUNT-5: copied where a descriptor does not suit its strides
+// LOG-COUNT-6: copied where a descriptor does not suit its strides
 // LOG-NOT:     operand
 // CHECK-NOT:   .aligned
 !x = memref<?x20xbf16, strided<[?, 1], offset: ?>>
 !y = memref<?x64xbf16, strided<[?, 1], offset: ?>>
 !z = memref<?x?xbf16, strided<[?, 1], offset: ?>>
 !t = memref<1xindex>
+memref.global "private" constant @numbers : memref<64x64xbf16> = dense<1.0>
 !few = !tile.shared<64x32xbf16, swizzle = 64>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 func.func @copied(%x: !x, %z: !z, %w: !y, %t: !t, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %first = memref.load %t[%c0] : !t
+  %numbers = memref.get_global @numbers : memref<64x64xbf16>
+  %n0 = memref.cast %numbers : memref<64x64xbf16> to !y
   %y = memref.subview %w[%first, 0] [%n, 64] [1, 1] : !y to !y
   scf.for %row = %c0 to %n step %c1 {
     %u = memref.subview %w[%row, 0] [%n, 64] [1, 1] : !y to !y
-    tile.launch grid(%n) warps 4 ins(%x, %y, %z, %u : !x, !y, !z, !y) outs(%w : !y) {
-    ^bb0(%i: index, %X: !x, %Y: !y, %Z: !z, %U: !y, %W: !y):
+    tile.launch grid(%n) warps 4 ins(%x, %y, %z, %u, %n0 : !x, !y, !z, !y, !y) outs(%w : !y) {
+    ^bb0(%i: index, %X: !x, %Y: !y, %Z: !z, %U: !y, %N: !y, %W: !y):
       %0 = arith.constant 0 : index
       %few = tile.ring : !tile.ring<2 x !few>
       %a = tile.acquire %few[%0] : !tile.ring<2 x !few>
@@ -75,6 +79,7 @@ func.func @copied(%x: !x, %z: !z, %w: !y, %t: !t, %n: index) {
       tile.load_async %Y[%i, %0] dims [0, 1] into %b signals %ring[%0] : !y, !tile.ring<2 x !tile>
       tile.load_async %Z[%i, %0] dims [0, 1] into %b signals %ring[%0] : !z, !tile.ring<2 x !tile>
       tile.load_async %U[%i, %0] dims [0, 1] into %b signals %ring[%0] : !y, !tile.ring<2 x !tile>
+      tile.load_async %N[%i, %0] dims [0, 1] into %b signals %ring[%0] : !y, !tile.ring<2 x !tile>
     }
   }
   return

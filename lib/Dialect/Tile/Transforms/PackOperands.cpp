@@ -67,7 +67,8 @@ static bool isAccessedByDescriptor(BlockArgument argument) {
 }
 
 /// Adds the ops that `value` is computed from to `slice`, in their order;
-/// returns false if it needs more than the arguments of `function`.
+/// returns false if it needs more than the arguments of `function`. Constants
+/// are in the device's memory only while the function runs.
 static bool collectSlice(Value value, func::FuncOp function,
                          llvm::SetVector<Operation *> &slice) {
   Operation *op = value.getDefiningOp();
@@ -75,7 +76,7 @@ static bool collectSlice(Value value, func::FuncOp function,
     return llvm::is_contained(function.getArguments(), value);
   if (slice.contains(op))
     return true;
-  if (op->getNumRegions() || !isPure(op))
+  if (op->getNumRegions() || !isPure(op) || isa<memref::GetGlobalOp>(op))
     return false;
   for (Value operand : op->getOperands())
     if (!collectSlice(operand, function, slice))
