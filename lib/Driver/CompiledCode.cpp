@@ -18,7 +18,7 @@
 
 using namespace fovea;
 
-/// Adds a text and all options but schedules to a key.
+/// Adds a text and all options that schedules are kept for to a key.
 static void addInput(CacheKey &key, llvm::StringRef text,
                      const CompileOptions &options) {
   HostProcessor processor = getHostProcessor(options.arch, options.cpu);
@@ -27,8 +27,7 @@ static void addInput(CacheKey &key, llvm::StringRef text,
   key.add(options.optLevel)
       .add(options.deterministic)
       .add(options.exactFunctions)
-      .add(options.typicalLength)
-      .add(options.copiesOperands);
+      .add(options.typicalLength);
   // For a GPU, the numbers are the typical ones that code is made for, not
   // those of the GPU here.
   key.add(options.gpu ? options.gpu->name.str() : identifyHost(options.arch));
@@ -39,6 +38,7 @@ CacheKey fovea::getCodeKey(llvm::StringRef text,
   CacheKey key("code");
   key.add(getBuildIdentity());
   addInput(key, text, options);
+  key.add(options.copiesOperands);
   if (options.schedules)
     for (const std::string &schedule : *options.schedules)
       key.add(schedule);
