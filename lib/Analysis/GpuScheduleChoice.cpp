@@ -31,11 +31,6 @@ using machine::kGroupWarps;
 /// addresses of elements, and loads that run ahead. A mask, which is applied to
 /// few tiles, does without where operands of products are in shared memory.
 static constexpr int64_t kCaptureRegisters = 24;
-/// The warps of two groups, whose threads have registers enough for that beside
-/// the maximum of earlier steps (H200, tables of distances at d = 128 and 64:
-/// 128x128 by two groups, persistent, 635 and 423 TFLOP/s, 128x96 by two 500,
-/// and 192x64 by three 500 and 364).
-static constexpr int64_t kTwoGroups = 2 * kGroupWarps;
 /// Registers for the places of tiles in a list.
 static constexpr int64_t kListRegisters = 8;
 
@@ -354,8 +349,7 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
       (footprint.usesWgmma && !op.getDropout() && needs.growth != Growth::None);
   if (!isMeasured || schedule.getParts() || schedule.getSplitSize() ||
       schedule.getWarps() < kFewestWarps ||
-      schedule.getKeyTile() < kFewestKeys ||
-      (needs.scoresRead && schedule.getWarps() != kTwoGroups) ||
+      schedule.getKeyTile() < kFewestKeys || needs.scoresRead ||
       needs.hasLengths)
     return {};
   // Rings of one tile of keys would be as long as the loop over tiles of
@@ -622,7 +616,7 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
                          getStaleRegisters(rows, keyTile, shape.valueDim));
           // A third group of warps pays off where it keeps tensor cores busy.
           bool isCrowded = warps > 8 && !footprint.usesWgmma;
-          if (needs.scoresRead && !(isStale && warps == kTwoGroups))
+          if (needs.scoresRead)
             footprint.registers += kCaptureRegisters;
           else if (needs.maskReads && !footprint.usesWgmma)
             footprint.registers += kCaptureRegisters + kListRegisters;
