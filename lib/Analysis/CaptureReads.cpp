@@ -31,6 +31,11 @@ fovea::getIndexingCoordinates(tensor::ExtractOp read) {
   return coordinates;
 }
 
+bool fovea::readsTensors(Region &region) {
+  return region.walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 bool fovea::isIndexedByPair(tensor::ExtractOp read) {
   auto coordinates = getIndexCoordinates(read, *read->getParentRegion());
   return llvm::is_contained(coordinates, Coordinate::Row) &&

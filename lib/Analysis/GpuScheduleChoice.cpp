@@ -31,6 +31,9 @@ using machine::kGroupWarps;
 /// addresses of elements, and loads that run ahead. A mask, which is applied to
 /// few tiles, does without where operands of products are in shared memory.
 static constexpr int64_t kCaptureRegisters = 24;
+/// Features of queries and values together beyond which heads are wide: their
+/// products take most of a step.
+static constexpr int64_t kWide = 384;
 /// Registers for the places of tiles in a list.
 static constexpr int64_t kListRegisters = 8;
 
@@ -272,8 +275,7 @@ static std::optional<KeyOrder> getStaleOrder(AttentionOp op, Growth growth,
 static bool isGathered(Value tensor) {
   while (Operation *op = tensor.getDefiningOp()) {
     if (isa<linalg::LinalgOp>(op))
-      return op->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
+      return readsTensors(op->getRegion(0));
     if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
              tensor::ExtractSliceOp>(op))
       return false;
@@ -413,7 +415,6 @@ static bool mayCutTile(AttentionOp op, int64_t keyTile) {
 /// same either way).
 static ScheduleAttr getShared(ScheduleAttr persistent, AttentionOp op,
                               const AttentionShape &shape) {
-  constexpr int64_t kWide = 384;
   if (!op.getMask().empty() ||
       shape.keys <= (tile::kFewestSharedSteps - 1) * persistent.getKeyTile())
     return {};
@@ -435,14 +436,13 @@ static ScheduleAttr getShared(ScheduleAttr persistent, AttentionOp op,
 /// tile has many, of wide heads. (H200, d = 256, causal, burst/sustained: 16k
 /// 840/704 to 841/713, 8k 813/681 to 812/681, 1k 561/487 to 549/464.)
 static ScheduleAttr getClustered(ScheduleAttr persistent, AttentionOp op,
-                                 const RegionNeeds &needs,
                                  const AttentionShape &shape,
                                  machine::TargetAttr target) {
-  constexpr int64_t kBlocks = 2, kPanelBytes = 128, kWide = 384;
+  constexpr int64_t kBlocks = 2, kPanelBytes = 128;
   constexpr double kFewestMaskedKeys = 6144;
   bool isLong = shape.headDim + shape.valueDim > kWide && shape.hasStaticRows &&
                 shape.visible >= kOneEdge && !shape.isTested &&
-                !needs.maskReads &&
+                !readsTensors(op.getMask()) &&
                 shape.visible * double(shape.keys) >= kFewestMaskedKeys;
   auto isHalved = [&](int64_t features) {
     return features * shape.elementBytes % (kBlocks * kPanelBytes) == 0;
@@ -655,7 +655,7 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
             for (ScheduleAttr alone :
                  llvm::to_vector(ArrayRef(choices).drop_front()))
               if (ScheduleAttr clustered =
-                      getClustered(alone, op, needs, shape, target))
+                      getClustered(alone, op, shape, target))
                 choices.push_back(clustered);
           }
           if (!splitSize)

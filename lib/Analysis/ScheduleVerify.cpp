@@ -181,12 +181,6 @@ static LogicalResult verifyPackedQueries(AttentionBackwardOp op,
                           << kMostQueries;
 }
 
-/// Returns true if ops of a region read elements of tensors.
-static bool readsTensors(Region &region) {
-  return region.walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
-      .wasInterrupted();
-}
-
 /// Checks that the blocks of a cluster, which have tiles of queries side by
 /// side, can read the same keys: those that a mask keeps of any of them follow
 /// from the place of their cluster, but not if it reads tensors.

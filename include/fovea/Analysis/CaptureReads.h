@@ -92,6 +92,9 @@ struct TileReads {
   static TileReads get(mlir::Region &score, mlir::Region &mask);
 };
 
+/// Returns true if ops of a region read elements of tensors.
+bool readsTensors(mlir::Region &region);
+
 /// Returns `seeds` and all values computed from them in the block of a region.
 llvm::SmallDenseSet<mlir::Value> getDependents(mlir::Block &body,
                                                mlir::ValueRange seeds);

@@ -1,4 +1,4 @@
-//===- OutlinedChecks.h - Names of outlined checks --------------*- C++ -*-===//
+//===- OutlinedChecks.h - Functions that check operands first ---*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,6 +8,8 @@
 #ifndef FOVEA_SUPPORT_OUTLINEDCHECKS_H
 #define FOVEA_SUPPORT_OUTLINEDCHECKS_H
 
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <string>
@@ -25,6 +27,11 @@ inline std::string getShapeCheckName(llvm::StringRef function) {
 inline std::string getAlignmentCheckName(llvm::StringRef function) {
   return (function + ".aligned").str();
 }
+
+/// Clones the ops that `value` is computed from, but for what is mapped
+/// already, and returns what stands for it.
+mlir::Value cloneSlice(mlir::OpBuilder &builder, mlir::Value value,
+                       mlir::IRMapping &mapping);
 
 } // namespace fovea
 

@@ -14,6 +14,7 @@
 #include "AttentionBuilder.h"
 #include "FragmentMath.h"
 
+#include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/IndexMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -52,9 +53,7 @@ FailureOr<Value> AttentionBuilder::getOfRows(Operation *place, Value whole,
                                  /*isBoolean=*/!whole.getType().isIndex());
   tile::YieldOp::create(builder, loc, value);
   // What lies in memory is not read again for each part of the rows.
-  bool reads =
-      ofRows->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
+  bool reads = readsTensors(ofRows.getBody());
   bool isLong = mostOps && body->getOperations().size() > *mostOps;
   IRMapping values(mapping);
   FailureOr<Operation *> converted = nullptr;

@@ -141,17 +141,6 @@ static Value emitCondition(OpBuilder &builder, Location loc, Relation relation,
   llvm_unreachable("unknown relation");
 }
 
-/// Clones the ops that `value` is computed from.
-static Value cloneSlice(OpBuilder &builder, Value value, IRMapping &mapping) {
-  if (Value known = mapping.lookupOrNull(value))
-    return known;
-  Operation *op = value.getDefiningOp();
-  for (Value operand : op->getOperands())
-    cloneSlice(builder, operand, mapping);
-  builder.clone(*op, mapping);
-  return mapping.lookup(value);
-}
-
 namespace {
 struct OutlineShapeChecks final
     : impl::OutlineShapeChecksBase<OutlineShapeChecks> {

@@ -127,10 +127,14 @@ func.func @causal(%q: tensor<2x4x?x16xf32>) -> tensor<2x4x?x16xf32> {
 // Left alone: in clusters, of which a block may have no tile of queries.
 
 // CHECK-LABEL: func @clusters
-// CHECK-COUNT-1: scf.forall
-// CHECK-NOT:   scf.forall
-// CHECK:         scf.for
+// CHECK:       scf.forall (
+// CHECK-NOT:   scf.forall (
+// CHECK:         scf.for %
 // CHECK:           scf.if
+// CHECK-NOT:   scf.forall (
+// CHECK:             attn.online_attention
+// CHECK-NOT:   scf.forall (
+// CHECK:       return
 func.func @clusters(%q: tensor<1x2x?x128xbf16>) -> tensor<1x2x?x128xbf16> {
   %o = attn.attention %q, %q, %q scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):

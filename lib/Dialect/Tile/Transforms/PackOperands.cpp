@@ -15,10 +15,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 
 #define DEBUG_TYPE "tile-pack-operands"
@@ -66,22 +65,22 @@ static bool isAccessedByDescriptor(BlockArgument argument) {
   });
 }
 
-/// Adds the ops that `value` is computed from to `slice`, in their order;
-/// returns false if it needs more than the arguments of `function`. Constants
-/// are in the device's memory only while the function runs.
-static bool collectSlice(Value value, func::FuncOp function,
-                         llvm::SetVector<Operation *> &slice) {
+/// Returns true if `value` can be computed from the arguments of `function`
+/// alone, as ops that were `seen` can. Constants are in the device's memory
+/// only while the function runs.
+static bool isComputable(Value value, func::FuncOp function,
+                         llvm::SmallPtrSetImpl<Operation *> &seen) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return llvm::is_contained(function.getArguments(), value);
-  if (slice.contains(op))
+  if (seen.contains(op))
     return true;
   if (op->getNumRegions() || !isPure(op) || isa<memref::GetGlobalOp>(op))
     return false;
   for (Value operand : op->getOperands())
-    if (!collectSlice(operand, function, slice))
+    if (!isComputable(operand, function, seen))
       return false;
-  slice.insert(op);
+  seen.insert(op);
   return true;
 }
 
@@ -98,14 +97,11 @@ static void createCheck(func::FuncOp function, ArrayRef<Value> tests) {
   builder.setInsertionPointToStart(body);
   IRMapping mapping;
   mapping.map(function.getArguments(), body->getArguments());
-  llvm::SetVector<Operation *> slice;
-  for (Value test : tests)
-    collectSlice(test, function, slice);
-  for (Operation *op : slice)
-    builder.clone(*op, mapping);
-  Value all = mapping.lookup(tests.front());
-  for (Value test : tests.drop_front())
-    all = arith::AndIOp::create(builder, all, mapping.lookup(test));
+  Value all = cloneSlice(builder, tests.front(), mapping);
+  for (Value test : tests.drop_front()) {
+    Value other = cloneSlice(builder, test, mapping);
+    all = arith::AndIOp::create(builder, all, other);
+  }
   Value result =
       arith::IndexCastUIOp::create(builder, builder.getIndexType(), all);
   func::ReturnOp::create(builder, result);
@@ -190,9 +186,9 @@ Value TilePackOperands::replace(LaunchOp launch, Value operand, bool isOutput) {
   Value suits = arith::AndIOp::create(builder, isPositive, divides);
 
   auto function = launch->getParentOfType<func::FuncOp>();
-  llvm::SetVector<Operation *> slice;
+  llvm::SmallPtrSet<Operation *, 16> seen;
   if (outlineTests && hasWholeRows(type) && function.isPublic() &&
-      collectSlice(suits, function, slice)) {
+      isComputable(suits, function, seen)) {
     outlined[function].push_back(suits);
     return operand;
   }

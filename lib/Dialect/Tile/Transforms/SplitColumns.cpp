@@ -110,6 +110,17 @@ protected:
     return moved;
   }
 
+  /// Returns a clone of `load` that loads a part of its columns, as a `type`.
+  Value loadPart(OpBuilder &builder, LoadOp load, Type type,
+                 int64_t part) const {
+    SmallVector<Value> indices = getIndices(
+        builder, load.getLoc(), load.getIndices(), load.getDims(), part);
+    auto clone = cast<LoadOp>(builder.clone(*load));
+    clone.getIndicesMutable().assign(indices);
+    clone.getResult().setType(cast<ShapedType>(type));
+    return clone.getResult();
+  }
+
   /// The columns of a part.
   int64_t width;
 };
@@ -139,12 +150,7 @@ struct DivideLoad final : DivideOp<LoadOp> {
     SmallVector<Value> parts;
     for (auto [part, type] :
          llvm::enumerate(getParts(op.getResult().getType())))
-      parts.push_back(
-          LoadOp::create(rewriter, op.getLoc(), type, op.getSource(),
-                         getIndices(rewriter, op.getLoc(), op.getIndices(),
-                                    op.getDims(), int64_t(part)),
-                         op.getRows(), op.getDims(), op.getAligned(),
-                         op.getWholeRuns(), op.getRunsAttr()));
+      parts.push_back(this->loadPart(rewriter, op, type, int64_t(part)));
     rewriter.replaceOpWithMultiple(op, {parts});
     return success();
   }
@@ -220,27 +226,24 @@ struct DivideProduct final : DivideOp<MmaOp> {
   LogicalResult
   matchAndRewrite(MmaOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
     LoadOp load = getDividedTile(op);
     auto tile = cast<SharedType>(load.getResult().getType());
-    auto part =
+    auto partOfTile =
         SharedType::get(rewriter.getContext(), {tile.getShape()[0], width},
                         tile.getElementType(), tile.getSwizzle());
     SmallVector<Value> parts;
-    for (auto [number, type] :
+    for (auto [part, type] :
          llvm::enumerate(getParts(op.getResult().getType()))) {
       OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPoint(load);
-      auto columns =
-          LoadOp::create(rewriter, load.getLoc(), part, load.getSource(),
-                         getIndices(rewriter, loc, load.getIndices(),
-                                    load.getDims(), int64_t(number)),
-                         load.getDims(), load.getRows());
+      Value columns = loadPart(rewriter, load, partOfTile, int64_t(part));
       rewriter.setInsertionPoint(op);
-      Value acc = op.getAcc() ? adaptor.getAcc()[number] : Value();
-      parts.push_back(MmaOp::create(rewriter, loc, type,
-                                    llvm::getSingleElement(adaptor.getA()),
-                                    columns.getResult(), acc, UnitAttr()));
+      auto product = cast<MmaOp>(rewriter.clone(*op));
+      product.getBMutable().assign(columns);
+      if (op.getAcc())
+        product.getAccMutable().assign(adaptor.getAcc()[part]);
+      product.getResult().setType(cast<FragmentType>(type));
+      parts.push_back(product.getResult());
     }
     rewriter.replaceOpWithMultiple(op, {parts});
     return success();

@@ -444,8 +444,9 @@ def AttnListTiles : Pass<"attn-list-tiles"> {
 
     A loop stays as it is if its tests need values that the parallel loop
     computes, if they differ between its repetitions, if no tensor tells how many
-    tiles there may be, or in clusters, whose blocks visit the same tiles. With `deterministic` loops of the backward pass stay,
-    whose blocks add in turns (`--tile-order-adds`): each comes to all tiles.
+    tiles there may be, or in clusters, whose blocks visit the same tiles. With
+    `deterministic` loops of the backward pass stay, whose blocks add in turns
+    (`--tile-order-adds`): each comes to all tiles.
   }];
   let options = [
     Option<"deterministic", "deterministic", "bool", /*default=*/"false",
