@@ -10,8 +10,10 @@
 #include "GpuScheduleModel.h"
 
 #include "fovea/Analysis/IntegerSum.h"
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -61,10 +63,80 @@ static int64_t getTileElementBytes(Type type) {
   return isNarrow || bits == 16 || bits == 32 ? llvm::divideCeil(bits, 8) : 0;
 }
 
-SmallVector<tensor::ExtractOp> fovea::findTileReads(Region &region) {
-  // TMA copies rows of whole units.
-  constexpr int64_t kUnitBytes = 16;
-  SmallVector<tensor::ExtractOp> reads;
+/// TMA copies rows of whole units.
+static constexpr int64_t kUnitBytes = 16;
+
+int64_t TileRead::getElementBytes() const {
+  return getTileElementBytes(op->getResult(0).getType());
+}
+
+int64_t TileRead::getColumns(int64_t queries, int64_t keys,
+                             int64_t before) const {
+  // Boxes begin at multiples of 128 bytes of shared memory.
+  constexpr int64_t kBoxBytes = 128;
+  int64_t bytes = getElementBytes();
+  int64_t columns = before + tile::getLineColumns(line->steps, {queries, keys});
+  int64_t boxes = llvm::divideCeil(columns, tile::kLargestBox);
+  int64_t unit = (boxes > 1 ? kBoxBytes : kUnitBytes) / bytes;
+  return boxes * llvm::alignTo(llvm::divideCeil(columns, boxes), unit);
+}
+
+/// Adds `factor` times an index to `sum`. Sums in 32 bits are taken for exact:
+/// an index that wraps lies outside of the tensor.
+static void addToLine(LineIndex &sum, Value value, int64_t factor, Value query,
+                      Value key) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant))) {
+    sum.constant += factor * constant.getSExtValue();
+    return;
+  }
+  if (value == query || value == key) {
+    sum.steps[value == key] += factor;
+    return;
+  }
+  Operation *op = value.getDefiningOp();
+  bool isInside = op && op->getBlock() == query.getParentBlock();
+  if (isInside && isa<arith::AddIOp, arith::SubIOp>(op)) {
+    addToLine(sum, op->getOperand(0), factor, query, key);
+    addToLine(sum, op->getOperand(1), isa<arith::SubIOp>(op) ? -factor : factor,
+              query, key);
+    return;
+  }
+  if (isInside && isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
+                      arith::ExtUIOp, arith::TruncIOp>(op)) {
+    constexpr unsigned kPositionBits = 32;
+    auto isWide = [](Type type) {
+      return type.isIndex() || type.getIntOrFloatBitWidth() >= kPositionBits;
+    };
+    if (isWide(op->getOperand(0).getType()) && isWide(value.getType())) {
+      addToLine(sum, op->getOperand(0), factor, query, key);
+      return;
+    }
+  }
+  sum.terms.emplace_back(value, factor);
+}
+
+/// Returns `index` as that of numbers in a row, if they are those of distances,
+/// sums of positions, queries or keys.
+static std::optional<LineIndex>
+getLineIndex(Value index, Value query, Value key,
+             const llvm::SmallDenseSet<Value> &varying) {
+  // So far from positions no index of a tensor lies.
+  constexpr int64_t kMostDistance = int64_t(1) << 30;
+  LineIndex line;
+  addToLine(line, index, /*factor=*/1, query, key);
+  bool isLine =
+      std::abs(line.constant) < kMostDistance &&
+      line.steps != std::array<int64_t, 2>{0, 0} &&
+      std::abs(line.steps[0]) <= 1 && std::abs(line.steps[1]) <= 1 &&
+      llvm::none_of(
+          line.terms, [&](auto term) { return varying.contains(term.first); });
+  return isLine ? std::optional(line) : std::nullopt;
+}
+
+SmallVector<TileRead> fovea::findTileReads(Region &region) {
+  constexpr int64_t kLargestRank = 5;
+  SmallVector<TileRead> reads;
   if (region.empty())
     return reads;
   Block &body = region.front();
@@ -73,21 +145,30 @@ SmallVector<tensor::ExtractOp> fovea::findTileReads(Region &region) {
   auto arguments = body.getArguments();
   Value query = arguments.take_back(2).front(), key = arguments.back();
   SmallVector<Value> seeds = {query, key};
-  if (arguments.size() > std::size(kCoordinates))
+  bool isScore = arguments.size() > std::size(kCoordinates);
+  if (isScore)
     seeds.push_back(arguments.front());
   llvm::SmallDenseSet<Value> varying = getDependents(body, seeds);
-  for (auto read : body.getOps<tensor::ExtractOp>()) {
-    OperandRange indices = read.getIndices();
-    if (indices.size() < 2 || indices.take_back(2)[0] != query ||
-        indices.back() != key)
+  auto varies = [&](Value index) { return varying.contains(index); };
+  for (auto op : body.getOps<tensor::ExtractOp>()) {
+    TileRead read = {op, std::nullopt};
+    OperandRange indices = op.getIndices();
+    int64_t bytes = read.getElementBytes();
+    if (indices.size() < 2 || indices.size() > kLargestRank || !bytes)
       continue;
-    int64_t bytes = getTileElementBytes(read.getType());
-    int64_t columns = read.getTensor().getType().getShape().back();
-    bool isAligned =
-        ShapedType::isDynamic(columns) || columns * bytes % kUnitBytes == 0;
-    if (bytes && isAligned &&
-        llvm::none_of(indices.drop_back(2),
-                      [&](Value index) { return varying.contains(index); }))
+    if (indices.take_back(2)[0] == query && indices.back() == key) {
+      int64_t columns = op.getTensor().getType().getShape().back();
+      bool isAligned =
+          ShapedType::isDynamic(columns) || columns * bytes % kUnitBytes == 0;
+      if (isAligned && llvm::none_of(indices.drop_back(2), varies))
+        reads.push_back(read);
+      continue;
+    }
+    // A mask is applied to few tiles, but would be copied for all.
+    if (!isScore || llvm::any_of(indices.drop_back(), varies))
+      continue;
+    read.line = getLineIndex(indices.back(), query, key, varying);
+    if (read.line)
       reads.push_back(read);
   }
   return reads;
@@ -95,15 +176,22 @@ SmallVector<tensor::ExtractOp> fovea::findTileReads(Region &region) {
 
 TileReads TileReads::get(Region &score, Region &mask) {
   TileReads result;
-  result.ops = findTileReads(score);
-  llvm::append_range(result.ops, findTileReads(mask));
-  for (tensor::ExtractOp read : result.ops) {
-    int64_t bytes = getTileElementBytes(read.getType());
+  result.reads = findTileReads(score);
+  llvm::append_range(result.reads, findTileReads(mask));
+  for (const TileRead &read : result.reads) {
+    if (read.line)
+      continue;
+    int64_t bytes = read.getElementBytes();
     result.bytes += bytes;
     result.narrowest =
         result.narrowest ? std::min(result.narrowest, bytes) : bytes;
   }
   return result;
+}
+
+bool TileReads::contains(tensor::ExtractOp op) const {
+  return llvm::any_of(reads,
+                      [&](const TileRead &read) { return read.op == op; });
 }
 
 namespace {

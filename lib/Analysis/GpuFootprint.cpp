@@ -28,12 +28,29 @@ static constexpr int64_t kOtherBackwardRegisters = 33,
 /// Tiles of what scores read that are in shared memory at once, if there are as
 /// many stages.
 static constexpr int64_t kCaptureStages = 2;
+/// The most bytes that are copied of a row before what is read.
+static constexpr int64_t kMostBefore = 15;
 /// Registers for what scores read, on its way from shared memory.
 static constexpr int64_t kTileReadRegisters = 7;
 
 /// Returns the bytes of a tile in shared memory.
 static int64_t getSharedBytes(int64_t rows, int64_t columns, int64_t bytes) {
   return llvm::alignTo(rows * columns * bytes, kSharedAlignment);
+}
+
+/// Returns the bytes of a step's tiles and rows of captured tensors.
+static int64_t getSlotBytes(const TileReads &captures, int64_t queries,
+                            int64_t keys) {
+  int64_t sum = 0;
+  for (const TileRead &read : captures.reads) {
+    int64_t bytes = read.getElementBytes();
+    sum +=
+        read.line
+            ? getSharedBytes(
+                  1, read.getColumns(queries, keys, kMostBefore / bytes), bytes)
+            : getSharedBytes(queries, keys, bytes);
+  }
+  return sum;
 }
 
 /// Returns the number of threads in warps that compute, and the limit of
@@ -65,7 +82,7 @@ static GpuFootprint getThreads(ScheduleAttr schedule,
 GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
                                     machine::TargetAttr target, int64_t bytes,
                                     int64_t headDim, int64_t valueDim,
-                                    int64_t passes, int64_t captureBytes) {
+                                    int64_t passes, const TileReads &captures) {
   int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
   headDim = llvm::alignTo(headDim, kFeatures);
   valueDim = llvm::alignTo(valueDim, kFeatures);
@@ -92,11 +109,11 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
             getTiles(std::min(schedule.getStages(), kWidenedSlots), bytes);
   footprint.sharedBytes = copies * getSharedBytes(queries, headDim, bytes) +
                           tiles + kSharedAlignment;
-  bool hasCaptures = captureBytes && schedule.getCaptures() == Captures::Tiled;
+  bool hasCaptures =
+      !captures.reads.empty() && schedule.getCaptures() == Captures::Tiled;
   if (hasCaptures)
     footprint.sharedBytes += std::min(schedule.getStages(), kCaptureStages) *
-                             passes *
-                             getSharedBytes(queries, keys, captureBytes);
+                             passes * getSlotBytes(captures, queries, keys);
 
   // A thread has half of the columns of a row of an instruction's result.
   constexpr int64_t kProductOperands = 30;

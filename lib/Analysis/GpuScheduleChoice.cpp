@@ -165,7 +165,7 @@ getDependents(Region &region, ArrayRef<BlockArgument> sources) {
 /// else, not `atPositions`, for each head: one number of a tile, such as a
 /// slope. Reads of `tiles` do not count.
 static bool readsTensor(Region &region, bool atPositions,
-                        ArrayRef<tensor::ExtractOp> tiles = {}) {
+                        const TileReads &tiles = {}) {
   if (region.empty())
     return false;
   // The last two coordinates are those of the query and the key.
@@ -173,8 +173,7 @@ static bool readsTensor(Region &region, bool atPositions,
       getDependents(region, region.getArguments().take_back(2));
   return region
       .walk([&](tensor::ExtractOp read) {
-        return !llvm::is_contained(tiles, read) &&
-                       usesAny(*read, positions) == atPositions
+        return !tiles.contains(read) && usesAny(*read, positions) == atPositions
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })
@@ -227,8 +226,7 @@ struct RegionNeeds {
 };
 } // namespace
 
-static RegionNeeds getRegionNeeds(AttentionOp op,
-                                  ArrayRef<tensor::ExtractOp> tiles) {
+static RegionNeeds getRegionNeeds(AttentionOp op, const TileReads &tiles) {
   return {readsTensor(op.getScore(), /*atPositions=*/true, tiles),
           readsTensor(op.getMask(), /*atPositions=*/true, tiles),
           readsTensor(op.getMask(), /*atPositions=*/false),
@@ -510,8 +508,7 @@ static AttentionShape getPricedShape(AttentionOp op, machine::TargetAttr target,
                              : AttentionShape::get(op);
   shape.elementBytes = getProductType(op).getWidth() / 8;
   shape.scoreOps = countScoreOps(op.getScore());
-  shape.captureReads = static_cast<int64_t>(tiles.ops.size());
-  shape.captureBytes = tiles.bytes;
+  shape.captures = tiles;
   if (needs.maskReads)
     limitToSequences(shape, op.getMask());
   return shape;
@@ -521,7 +518,7 @@ double fovea::predictGpuSeconds(AttentionOp op, machine::TargetAttr target,
                                 ScheduleAttr schedule, int64_t length) {
   TileReads tiles = getTileReads(op, target);
   return predictGpuSeconds(
-      getPricedShape(op, target, tiles, getRegionNeeds(op, tiles.ops), length),
+      getPricedShape(op, target, tiles, getRegionNeeds(op, tiles), length),
       target, schedule);
 }
 
@@ -532,8 +529,8 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
   TileReads tiles = getTileReads(op, target);
   // What may come as tiles takes memory that products may need more.
   SmallVector<std::pair<Captures, RegionNeeds>> captureChoices;
-  if (!tiles.ops.empty())
-    captureChoices.emplace_back(Captures::Tiled, getRegionNeeds(op, tiles.ops));
+  if (!tiles.reads.empty())
+    captureChoices.emplace_back(Captures::Tiled, getRegionNeeds(op, tiles));
   captureChoices.emplace_back(Captures::Gathered,
                               getRegionNeeds(op, /*tiles=*/{}));
   Growth growth = captureChoices.front().second.growth;
@@ -598,7 +595,7 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
               WarpGroups::Free, captures, /*split=*/1, splitSize, widen, parts);
           GpuFootprint footprint = getGpuFootprint(
               candidate, target, shape.elementBytes, shape.headDim,
-              shape.valueDim, options.passes, shape.captureBytes);
+              shape.valueDim, options.passes, shape.captures);
           // Steps with an earlier maximum are those that were measured, by
           // WGMMA; they are short enough to need copies further ahead.
           bool isStale = footprint.usesWgmma && !parts && options.passes == 1 &&

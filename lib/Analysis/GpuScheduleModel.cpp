@@ -163,7 +163,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
 
   GpuFootprint footprint =
       getGpuFootprint(schedule, target, shape.elementBytes, shape.headDim,
-                      shape.valueDim, /*passes=*/1, shape.captureBytes);
+                      shape.valueDim, /*passes=*/1, shape.captures);
   double queries = double(schedule.getQueryTile()),
          keys = double(schedule.getKeyTile());
   double features = double(shape.headDim + shape.valueDim);
@@ -200,7 +200,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   double region = queries * keys * shape.scoreOps / lanes;
   double softmaxOps = model.softmaxOps + (hasParts ? kSplitOps : 0);
   if (schedule.getCaptures() == Captures::Gathered)
-    softmaxOps += kGatherOps * double(shape.captureReads);
+    softmaxOps += kGatherOps * double(shape.captures.reads.size());
   double softmax = queries * keys * softmaxOps / lanes + region;
   double rescale = isStale ? 0 : queries * double(shape.valueDim) / lanes;
   if (hasParts)
@@ -275,7 +275,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   // What scores read comes from main memory, while blocks compute.
   double captures = double(shape.batch * shape.heads * shape.queries) *
                     double(shape.keys) * shape.visible *
-                    double(shape.captureBytes) /
+                    double(shape.captures.bytes) /
                     (double(target.getBandwidth()) * 1e6);
   seconds = std::max(seconds, captures) +
             std::min(seconds, captures) * kExposedCaptures;

@@ -62,7 +62,7 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
       isa<AttentionBackwardOp>(op)
           ? getBackwardGpuFootprint(schedule, target, bytes, headDim, valueDim)
           : getGpuFootprint(schedule, target, bytes, headDim, valueDim, passes,
-                            TileReads::get(score, mask).bytes);
+                            TileReads::get(score, mask));
   if (schedule.getParts() && !footprint.usesWgmma)
     return op->emitOpError()
            << "has a schedule with parts, which are multiplied by WGMMA: "

@@ -25,12 +25,18 @@ visitGlobal(Fiber &fiber, Operation *op, const MemRef &memref,
             ArrayRef<int64_t> indices, ArrayRef<int64_t> dims,
             ArrayRef<int64_t> shape, RowRange rows, AccessKind kind,
             llvm::function_ref<void(int64_t number, int64_t index)> visit) {
-  for (auto [dim, index] : llvm::enumerate(indices))
+  // TMA gives zeros in front of a row, which may be all of a tile.
+  bool mayBeBefore =
+      kind == AccessKind::Read && shape.size() == 2 && shape.front() == 1;
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    if (mayBeBefore && int64_t(dim) == dims.back())
+      continue;
     if (index + (int64_t(dim) == dims.front() ? rows.first : 0) < 0) {
       fiber.emitError(op) << "starts at index " << index << " of dimension "
                           << dim << "; indices must not be negative";
       return Status::Failed;
     }
+  }
   SmallVector<int64_t, 5> place(indices);
   int64_t number = 0;
   bool done = forEachIndex(shape, [&](ArrayRef<int64_t> element) {
@@ -40,7 +46,7 @@ visitGlobal(Fiber &fiber, Operation *op, const MemRef &memref,
     if (!rows.contains(element.front()))
       return true;
     for (auto [coordinate, size] : llvm::zip_equal(place, memref.sizes))
-      if (coordinate >= size)
+      if (coordinate < 0 || coordinate >= size)
         return true;
     int64_t index = memref.getIndex(place);
     if (checkGlobalAccess(fiber, op, memref, index, kind) != Status::Next)
@@ -392,11 +398,32 @@ static Status widen(Fiber &fiber, const Instruction &op) {
 }
 
 static Status fromShared(Fiber &fiber, const Instruction &op) {
-  auto fragment =
-      makeFragment(cast<tile::FromSharedOp>(op.op).getResult().getType());
-  if (readTile(fiber, op.op, fiber.get<SharedTile>(op, 0),
-               fragment->elements) != Status::Next)
+  auto read = cast<tile::FromSharedOp>(op.op);
+  auto fragment = makeFragment(read.getResult().getType());
+  std::vector<Scalar> elements;
+  if (readTile(fiber, op.op, fiber.get<SharedTile>(op, 0), elements) !=
+      Status::Next)
     return Status::Failed;
+  std::optional<ArrayRef<int64_t>> steps = read.getSteps();
+  if (!steps) {
+    fragment->elements = std::move(elements);
+    return fiber.setObject(op, fragment);
+  }
+  ArrayRef<int64_t> shape = read.getResult().getType().getShape();
+  // The numbers of other groups' rows may be elsewhere.
+  RowRange own = fiber.role->getOwnRows(shape[0]);
+  fragment->elements.assign(shape[0] * shape[1], Scalar());
+  for (int64_t row = own.first; row < own.end; ++row)
+    for (int64_t column = 0; column < shape[1]; ++column) {
+      int64_t place =
+          fiber.getInt(op, 1) + (*steps)[0] * row + (*steps)[1] * column;
+      if (place < 0 || place >= static_cast<int64_t>(elements.size())) {
+        fiber.emitError(op.op)
+            << "reads column " << place << " of a row of " << elements.size();
+        return Status::Failed;
+      }
+      fragment->elements[row * shape[1] + column] = elements[place];
+    }
   return fiber.setObject(op, fragment);
 }
 

@@ -61,6 +61,9 @@ bool Multiples::contains(Value value) const {
   };
   if (isa<arith::MulIOp>(op))
     return contains(op->getOperand(0)) || contains(op->getOperand(1));
+  // Low bits that are zero stay so.
+  if (isa<arith::AndIOp>(op) && llvm::isPowerOf2_64(number))
+    return contains(op->getOperand(0)) || contains(op->getOperand(1));
   if (auto select = dyn_cast<arith::SelectOp>(op))
     return containsAll({select.getTrueValue(), select.getFalseValue()});
   if (isa<arith::AddIOp, arith::SubIOp, arith::RemUIOp, arith::RemSIOp,

@@ -534,6 +534,68 @@ def test_tables_of_few_rows(seen):
     assert (function(q, k, hides).double() - expected).abs().max() < 1e-5
 
 
+def make_lines(read, queries, keys, dim, dtype, dynamic):
+    """Attention whose scores add an element of a row that positions index, and the
+    same for each head: a number of each distance, in either direction, of each
+    key, or of each query."""
+    rows, columns = ("?", "?") if dynamic else (queries, keys)
+    q = f"tensor<2x3x{rows}x{dim}xbf16>"
+    k = f"tensor<2x3x{columns}x{dim}xbf16>"
+    numbers = "?" if dynamic else queries + keys - 1
+    table = f"tensor<3x{numbers}x{dtype}>"
+    index, origin = {"distance": ("arith.subi %i, %j", "%keys"),
+                     "back": ("arith.subi %j, %i", "%queries"),
+                     "key": ("arith.addi %j, %zero", "%zero"),
+                     "query": ("arith.addi %i, %zero", "%zero")}[read]
+    convert = ("arith.addf %x, %none : f32" if dtype == "f32" else
+               f"arith.extf %x : {dtype} to f32")
+    return f"""
+func.func @f(%q: {q}, %k: {k}, %v: {k}, %table: {table}) -> {q} {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %none = arith.constant 0.0 : f32
+  %rows = tensor.dim %q, %two : {q}
+  %columns = tensor.dim %k, %two : {k}
+  %queries = arith.subi %rows, %one : index
+  %keys = arith.subi %columns, %one : index
+  %o = attn.attention %q, %k, %v scale(0.125) score {{
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %d = {index} : index
+    %n = arith.addi %d, {origin} : index
+    %x = tensor.extract %table[%h, %n] : {table}
+    %y = {convert}
+    %z = arith.addf %s, %y : f32
+    attn.yield %z : f32
+  }} : {q}, {k}, {k} -> {q}
+  return %o : {q}
+}}"""
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("read", ["distance", "back", "key", "query"])
+def test_parts_of_rows(read, dtype, dynamic):
+    """Also of lengths for which the row, or the part that a tile of queries reads,
+    begins or ends within a copy."""
+    for queries, keys, dim in [(1, 1, 64), (200, 200, 64), (333, 1000, 128),
+                               (1000, 130, 128), (515, 515, 256),
+                               (2048, 2048, 64)]:
+        text = make_lines(read, queries, keys, dim, dtype, dynamic)
+        function = fovea.compile(text, target=TARGET)
+        q, k, v = (torch.randn(2, 3, n, dim, device="cuda", dtype=torch.bfloat16)
+                   for n in (queries, keys, keys))
+        row = torch.randn(3, queries + keys - 1, device="cuda",
+                          dtype=TORCH[dtype])
+        i, j = (torch.arange(n, device="cuda") for n in (queries, keys))
+        i, j = i[:, None], j[None]
+        number = {"distance": i - j + keys - 1, "back": j - i + queries - 1,
+                  "key": j + 0 * i, "query": i + 0 * j}[read]
+        scores = 0.125 * q.double() @ k.double().transpose(-1, -2)
+        weights = (scores + row.double()[:, number]).softmax(-1)
+        check(function(q, k, v, row), weights @ v.double(), "bf16", like=v)
+
+
 CAP = """
 func.func @f(%q: tensor<1x2x?x64xTYPE>, %k: tensor<1x2x?x64xTYPE>, %v: tensor<1x2x?x64xTYPE>) -> tensor<1x2x?x64xTYPE> {
   %o = attn.attention %q, %k, %v scale(0.125) score {

@@ -21,6 +21,7 @@
 
 #include "llvm/ADT/DenseSet.h"
 
+#include <array>
 #include <optional>
 
 namespace fovea {
@@ -75,21 +76,46 @@ llvm::SmallVector<Coordinate>
 getSharingCoordinates(mlir::tensor::ExtractOp read,
                       llvm::ArrayRef<int64_t> sizes);
 
-/// Returns the reads in a score or mask region, in its order, that a block
-/// makes for all scores of a tile under `captures = tiled`: of numbers of 16 or
-/// 32 bits, booleans, or integers of 8 bits, with query and key, unchanged, as
-/// the last two indices, and in the others numbers that are the same for all of
-/// them. Rows whose size is static are multiples of 16 bytes.
-llvm::SmallVector<mlir::tensor::ExtractOp> findTileReads(mlir::Region &region);
+/// An index that grows by `steps` with query and key: what it is for the first
+/// of both is the sum of `constant` and of multiples of values that are the
+/// same for all scores of a tile.
+struct LineIndex {
+  std::array<int64_t, 2> steps = {0, 0};
+  int64_t constant = 0;
+  llvm::SmallVector<std::pair<mlir::Value, int64_t>> terms;
+};
+
+/// A read in a score or mask region that a block makes for all scores of a tile
+/// under `captures = tiled`: of numbers of 16 or 32 bits, booleans, or integers
+/// of 8 bits.
+struct TileRead {
+  mlir::tensor::ExtractOp op;
+  /// The last index, if scores read numbers of a row: of each distance, query
+  /// or key. Else query and key, unchanged, are the last two indices. All other
+  /// indices are the same for all scores of a tile.
+  std::optional<LineIndex> line;
+
+  int64_t getElementBytes() const;
+  /// Returns the columns of a row of which a tile of scores reads a part, from
+  /// a multiple of 16 bytes on that is up to `before` columns in front of what
+  /// it reads: TMA copies such rows, whole or in equal parts.
+  int64_t getColumns(int64_t queries, int64_t keys, int64_t before) const;
+};
+
+/// Returns these reads in the region's order. Rows of which tiles are read have
+/// multiples of 16 bytes, if their size is static.
+llvm::SmallVector<TileRead> findTileReads(mlir::Region &region);
 
 /// The reads of both regions of an attention that may be made for whole tiles.
 struct TileReads {
-  llvm::SmallVector<mlir::tensor::ExtractOp> ops;
-  /// The bytes that they have for each score, and those of the narrowest
-  /// element; 0 if there is none.
+  llvm::SmallVector<TileRead> reads;
+  /// The bytes that tiles have for each score, without rows, and those of their
+  /// narrowest element; 0 if there is none.
   int64_t bytes = 0, narrowest = 0;
 
   static TileReads get(mlir::Region &score, mlir::Region &mask);
+
+  bool contains(mlir::tensor::ExtractOp op) const;
 };
 
 /// Returns true if ops of a region read elements of tensors.

@@ -8,6 +8,7 @@
 #ifndef FOVEA_ANALYSIS_GPUFOOTPRINT_H
 #define FOVEA_ANALYSIS_GPUFOOTPRINT_H
 
+#include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
 namespace fovea {
@@ -60,11 +61,12 @@ struct GpuFootprint {
 /// Returns the footprint on `target` under `schedule`, which has warps, of
 /// attention with `passes` passes over the keys, whose operands have elements
 /// of `elementBytes`. Head dims are padded to 16. Under `captures = tiled`
-/// tiles of scores read `captureBytes` for each score.
+/// what scores read by `captures` is in shared memory.
 GpuFootprint getGpuFootprint(attn::ScheduleAttr schedule,
                              machine::TargetAttr target, int64_t elementBytes,
                              int64_t headDim, int64_t valueDim,
-                             int64_t passes = 1, int64_t captureBytes = 0);
+                             int64_t passes = 1,
+                             const TileReads &captures = {});
 
 /// Returns the footprint of the backward pass, whose rows are keys.
 GpuFootprint getBackwardGpuFootprint(attn::ScheduleAttr schedule,

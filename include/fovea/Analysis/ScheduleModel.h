@@ -15,6 +15,7 @@
 #ifndef FOVEA_ANALYSIS_SCHEDULEMODEL_H
 #define FOVEA_ANALYSIS_SCHEDULEMODEL_H
 
+#include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include <optional>
@@ -45,9 +46,8 @@ struct AttentionShape {
   /// Instructions of a GPU that a score region needs for each score; functions
   /// count by their rate.
   double scoreOps = 0;
-  /// Elements, and their bytes, that a GPU may read for each score as tiles of
-  /// captured tensors.
-  int64_t captureReads = 0, captureBytes = 0;
+  /// What a GPU may read of captured tensors for whole tiles of scores.
+  TileReads captures = {};
   /// False if batch, heads or queries are not static, so that their numbers
   /// here are assumed.
   bool hasStaticRows = true;

@@ -69,7 +69,10 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
       elements beyond the last query or key read at the coordinates of the last
       one. Under `captures = tiled` the numbers of 16 or 32 bits, booleans and
       integers of 8 bits that query and key index, unchanged, are a `tile.load`
-      of the tile's rows and columns and an operand of the map.
+      of the tile's rows and columns and an operand of the map; those of scores
+      whose last index is a sum of query, key, their negatives and numbers that
+      are the same for a tile, as a distance is, one of a part of a row
+      (`tile.from_shared` by steps).
     - Without a score region, and with a positive scale, the scale is folded
       into the exponential. So is a number by which a score region multiplies at
       last: a positive constant, or a scalar of the function that is clamped to

@@ -424,19 +424,24 @@ AttentionBuilder::getRunningValues(Value acc, Value max, Value sum) {
   return running;
 }
 
-SmallVector<tensor::ExtractOp>
-AttentionBuilder::getTileReads(OnlineAttentionOp op, OpFoldResult key) {
+SmallVector<TileRead> AttentionBuilder::getTileReads(OnlineAttentionOp op,
+                                                     OpFoldResult key) {
   IndexMath index(rewriter, loc);
   Value column = index.materialize(key);
-  SmallVector<tensor::ExtractOp> reads;
-  for (tensor::ExtractOp read :
-       TileReads::get(op.getScore(), op.getMask()).ops) {
-    if (suitsTensorMap(column, read.getType())) {
+  bool hasBulkCopies = machine::getGpuOrDefault(op).getGpuArch().hasBulkCopies;
+  SmallVector<TileRead> reads;
+  for (const TileRead &read :
+       TileReads::get(op.getScore(), op.getMask()).reads) {
+    // Copies by TMA of rows may begin anywhere, and in front of the tensor.
+    if (read.line ? hasBulkCopies
+                  : suitsTensorMap(column, read.op->getResult(0).getType())) {
       reads.push_back(read);
       continue;
     }
+    if (read.line)
+      continue;
     remark::missed(
-        read->getLoc(),
+        read.op->getLoc(),
         remark::RemarkOpts::name("unaligned").category("convert-attn-to-tile"))
         << "elements are read one by one, not as tiles: tiles of keys begin at "
            "places that are not known to be multiples of 16 bytes";
@@ -491,7 +496,7 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
   };
   if (op.getScheduleAttr().getCaptures() == Captures::Tiled)
     step.tile.tileReads = getTileReads(op, step.tile.at.key);
-  step.loadCapture = [&](OpBuilder &builder, tensor::ExtractOp read) {
+  step.loadCapture = [&](OpBuilder &builder, const TileRead &read) {
     return loadCapture(builder, read, step.tile);
   };
   // Of a tile of queries that has parts many rows see all keys of a step where

@@ -11,6 +11,7 @@
 #include "NarrowIndices.h"
 
 #include "fovea/Analysis/IndexMath.h"
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -461,14 +462,67 @@ Value LaunchBuilder::emitRegion(OpBuilder &builder, Region &region,
   return values.lookupOrDefault(value);
 }
 
-Value LaunchBuilder::loadCapture(OpBuilder &builder, tensor::ExtractOp read,
-                                 const ScoreTile &tile) {
-  Value memref = getMemRef(read.getTensor());
+namespace {
+/// Where a step's part of a row begins.
+struct LineStart {
+  /// The column that the copy begins at, a multiple of 16 bytes, and that of
+  /// the copy that the first query and key read.
+  Value aligned, first;
+  /// The most columns by which the copy begins before what is read.
+  int64_t mostBefore;
+};
+} // namespace
+
+/// Returns the start for `tile`; `emit` emits values of the region.
+static LineStart getLineStart(OpBuilder &builder, const TileRead &read,
+                              const ScoreTile &tile,
+                              function_ref<Value(Value)> emit) {
+  constexpr int64_t kUnitBytes = 16;
+  Location loc = read.op->getLoc();
+  int64_t unit = kUnitBytes / read.getElementBytes();
+  IndexMath index(builder, loc);
+  OpFoldResult moving = index.constant(0);
+  int64_t least = 0;
+  auto addTerm = [&](Value value, int64_t factor) {
+    OpFoldResult product = index.mul(value, index.constant(std::abs(factor)));
+    moving =
+        factor < 0 ? index.sub(moving, product) : index.add(moving, product);
+  };
+  for (auto [step, at, size] :
+       {std::tuple(read.line->steps[0], tile.at.row, tile.queryTile),
+        std::tuple(read.line->steps[1], tile.at.key, tile.keyTile)}) {
+    addTerm(at, step);
+    least += std::min<int64_t>(0, step * (size - 1));
+  }
+  for (auto [value, factor] : read.line->terms)
+    addTerm(getValueOrCreateCastToIndexLike(
+                builder, loc, builder.getIndexType(), emit(value)),
+            factor);
+  int64_t fixed = read.line->constant + least;
+  Value sum = index.materialize(moving);
+  if (suitsTensorMap(sum, read.op->getResult(0).getType())) {
+    int64_t before = llvm::mod(fixed, static_cast<uint64_t>(unit));
+    return {index.materialize(index.add(sum, index.constant(fixed - before))),
+            index.materialize(index.constant(before - least)), before};
+  }
+  Value start = index.materialize(index.add(sum, index.constant(fixed)));
+  Value aligned = arith::AndIOp::create(
+      builder, loc, start, index.materialize(index.constant(-unit)));
+  OpFoldResult before = index.sub(start, aligned);
+  return {aligned, index.materialize(index.sub(before, index.constant(least))),
+          unit - 1};
+}
+
+CapturedTile LaunchBuilder::loadCapture(OpBuilder &builder,
+                                        const TileRead &read,
+                                        const ScoreTile &tile) {
+  tensor::ExtractOp op = read.op;
+  Value memref = getMemRef(op.getTensor());
   if (!memref) {
     (void)fail("a tensor that is computed within the loop is read");
     return {};
   }
-  Region &region = *read->getParentRegion();
+  Region &region = *op->getParentRegion();
   SmallVector<Value> arguments = {tile.at.batch, tile.at.head, tile.at.row,
                                   tile.at.key};
   // No index depends on the score.
@@ -478,16 +532,33 @@ Value LaunchBuilder::loadCapture(OpBuilder &builder, tensor::ExtractOp read,
         arguments.begin(),
         arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)));
   }
+  auto emit = [&](Value value) {
+    return tile.emitRegion(builder, region, arguments, /*existing=*/{}, value,
+                           /*known=*/{});
+  };
+  int64_t rank = op.getTensor().getType().getRank();
+  SmallVector<int64_t> dims = {rank - 2, rank - 1};
+  auto getType = [&](int64_t rows, int64_t columns) {
+    return SharedType::get(builder.getContext(), {rows, columns}, op.getType(),
+                           /*swizzle=*/0);
+  };
   SmallVector<Value> indices;
-  for (Value index : read.getIndices())
-    indices.push_back(tile.emitRegion(builder, region, arguments,
-                                      /*existing=*/{}, index, /*known=*/{}));
-  int64_t rank = read.getTensor().getType().getRank();
-  auto shared = SharedType::get(builder.getContext(),
-                                {tile.queryTile, tile.keyTile}, read.getType(),
-                                /*swizzle=*/0);
-  return LoadOp::create(builder, loc, shared, memref, indices,
-                        ArrayRef<int64_t>{rank - 2, rank - 1});
+  if (!read.line) {
+    for (Value index : op.getIndices())
+      indices.push_back(emit(index));
+    auto type = getType(tile.queryTile, tile.keyTile);
+    return {LoadOp::create(builder, loc, type, memref, indices, dims),
+            /*first=*/{}, /*steps=*/{}};
+  }
+
+  for (Value index : op.getIndices().drop_back())
+    indices.push_back(emit(index));
+  LineStart start = getLineStart(builder, read, tile, emit);
+  indices.push_back(start.aligned);
+  auto type = getType(
+      1, read.getColumns(tile.queryTile, tile.keyTile, start.mostBefore));
+  return {LoadOp::create(builder, loc, type, memref, indices, dims),
+          start.first, builder.getDenseI64ArrayAttr(read.line->steps)};
 }
 
 scf::ForOp LaunchBuilder::createLoop(scf::ForOp loop, ValueRange inits) {

@@ -56,11 +56,10 @@ protected:
   mlir::Value emitRegion(mlir::OpBuilder &builder, mlir::Region &region,
                          mlir::ValueRange arguments, mlir::ValueRange existing,
                          mlir::Value value, const mlir::IRMapping &known);
-  /// Loads the tile of a captured tensor that a region's `read` reads for
-  /// a tile of scores. Returns null, and sets the reason of the failure, if it
-  /// cannot.
-  mlir::Value loadCapture(mlir::OpBuilder &builder,
-                          mlir::tensor::ExtractOp read, const ScoreTile &tile);
+  /// Loads what a region's `read` reads of a captured tensor for a tile of
+  /// scores. Returns null, and sets the reason of the failure, if it cannot.
+  CapturedTile loadCapture(mlir::OpBuilder &builder, const TileRead &read,
+                           const ScoreTile &tile);
 
   /// Returns the memref inside that stands for a tensor from outside, or null.
   mlir::Value getMemRef(mlir::Value tensor);

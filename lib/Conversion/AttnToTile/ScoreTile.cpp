@@ -7,7 +7,6 @@
 
 #include "ScoreTile.h"
 
-#include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Conversion/Utils/Philox.h"
 
@@ -43,11 +42,11 @@ bool ScoreTile::mayLackKeys() const {
   return IndexMath::constantOf(keys) != keyTile;
 }
 
-SmallVector<tensor::ExtractOp> ScoreTile::getTileReads(Region &region) const {
-  SmallVector<tensor::ExtractOp> reads;
+SmallVector<TileRead> ScoreTile::getTileReads(Region &region) const {
+  SmallVector<TileRead> reads;
   llvm::copy_if(tileReads, std::back_inserter(reads),
-                [&](tensor::ExtractOp read) {
-                  return read->getParentRegion() == &region;
+                [&](const TileRead &read) {
+                  return read.op->getParentRegion() == &region;
                 });
   return reads;
 }
@@ -56,7 +55,7 @@ SmallVector<tensor::ExtractOp> ScoreTile::getTileReads(Region &region) const {
 /// result exists for some operands only. What is read for the whole tile
 /// exists.
 static bool clamps(Region &region, Coordinate coordinate,
-                   ArrayRef<tensor::ExtractOp> tileReads) {
+                   ArrayRef<TileRead> tileReads) {
   if (region.empty())
     return false;
   Block &block = region.front();
@@ -64,7 +63,9 @@ static bool clamps(Region &region, Coordinate coordinate,
   Value argument = block.getArguments().take_back(4)[getScoreDim(coordinate)];
   llvm::SmallDenseSet<Value> dependents = getDependents(block, argument);
   return llvm::any_of(block.without_terminator(), [&](Operation &op) {
-    return !llvm::is_contained(tileReads, &op) && isPartial(op) &&
+    bool isRead = llvm::any_of(
+        tileReads, [&](const TileRead &read) { return read.op == &op; });
+    return !isRead && isPartial(op) &&
            llvm::any_of(op.getResults(), [&](Value result) {
              return dependents.contains(result);
            });
@@ -132,8 +133,8 @@ OpFoldResult ScoreTile::isKept(OpBuilder &builder, Location loc,
   SmallVector<Value> place = getPlace(builder, loc, query, key),
                      existing = getExisting(builder, loc, query, key, mask);
   IRMapping known;
-  for (auto [op, element] : llvm::zip_equal(getTileReads(mask), read))
-    known.map(op->getResult(0), element);
+  for (auto [tile, element] : llvm::zip_equal(getTileReads(mask), read))
+    known.map(tile.op->getResult(0), element);
   return index.logicalAnd(kept, emitRegion(builder, mask, place, existing,
                                            /*value=*/{}, known));
 }

@@ -8,15 +8,22 @@
 #ifndef FOVEA_LIB_CONVERSION_ATTNTOTILE_SCORETILE_H
 #define FOVEA_LIB_CONVERSION_ATTNTOTILE_SCORETILE_H
 
+#include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/MaskAnalysis.h"
 
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
 #include <functional>
 
 namespace fovea {
+
+/// What a step reads of a captured tensor, in shared memory: a tile of the
+/// shape of scores or, by `steps`, from column `first` on, a row.
+struct CapturedTile {
+  mlir::Value tile, first;
+  mlir::DenseI64ArrayAttr steps;
+};
 
 /// The scores of a tile of queries and a tile of keys: their place, and the
 /// results of regions and a dropout for one of them. Elements are named by
@@ -31,7 +38,7 @@ struct ScoreTile {
   /// True if the mask region must be applied.
   mlir::OpFoldResult partial;
   /// Reads of captured tensors that are made for the whole tile.
-  llvm::SmallVector<mlir::tensor::ExtractOp> tileReads;
+  llvm::SmallVector<TileRead> tileReads;
   /// Operands of the dropout: heads and queries of the whole, the seed and the
   /// offset.
   mlir::Value wholeHeads, wholeQueries, seed, offset;
@@ -67,8 +74,7 @@ struct ScoreTile {
                                              mlir::Region &region) const;
 
   /// Returns the reads of `region` that are made for the whole tile.
-  llvm::SmallVector<mlir::tensor::ExtractOp>
-  getTileReads(mlir::Region &region) const;
+  llvm::SmallVector<TileRead> getTileReads(mlir::Region &region) const;
 
   /// Returns true if an element's key exists and `mask`, which may be empty,
   /// keeps the element. `read` are the elements of the mask's `getTileReads`.

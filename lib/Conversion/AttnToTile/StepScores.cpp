@@ -311,22 +311,24 @@ Value StepScores::whole(Value scores) {
 }
 
 /// Loads the tiles that `region` reads; returns nothing if that fails.
-std::optional<SmallVector<Value>> StepScores::loadCaptures(Region &region) {
-  SmallVector<Value> tiles;
-  for (tensor::ExtractOp read : step.tile.getTileReads(region)) {
+std::optional<SmallVector<CapturedTile>>
+StepScores::loadCaptures(Region &region) {
+  SmallVector<CapturedTile> tiles;
+  for (const TileRead &read : step.tile.getTileReads(region)) {
     tiles.push_back(step.loadCapture(builder, read));
-    if (!tiles.back())
+    if (!tiles.back().tile)
       return std::nullopt;
   }
   return tiles;
 }
 
 /// Reads the elements of scores from `tiles`.
-SmallVector<Value> StepScores::readCaptures(ValueRange tiles) {
-  return llvm::map_to_vector(tiles, [&](Value tile) -> Value {
-    auto shared = cast<SharedType>(tile.getType());
+SmallVector<Value> StepScores::readCaptures(ArrayRef<CapturedTile> tiles) {
+  return llvm::map_to_vector(tiles, [&](const CapturedTile &captured) -> Value {
+    auto shared = cast<SharedType>(captured.tile.getType());
     FragmentType type = sizes.getScores().cloneWith(shared.getElementType());
-    return FromSharedOp::create(builder, loc, type, tile);
+    return FromSharedOp::create(builder, loc, type, captured.tile,
+                                captured.first, captured.steps);
   });
 }
 
@@ -335,7 +337,7 @@ Value StepScores::modified(Value products) {
     return products;
   Region &region = op.getScore();
   double factor = op.getScale().convertToDouble();
-  std::optional<SmallVector<Value>> tiles = loadCaptures(region);
+  std::optional<SmallVector<CapturedTile>> tiles = loadCaptures(region);
   if (!tiles)
     return products;
   SmallVector<Value> inputs = {products};
@@ -353,7 +355,7 @@ Value StepScores::modified(Value products) {
         IRMapping known;
         for (auto [read, element] : llvm::zip_equal(
                  step.tile.getTileReads(region), elements.drop_front()))
-          known.map(read->getResult(0), element);
+          known.map(read.op->getResult(0), element);
         return emitScore(body, step.tile, scaled, coordinates, held, known);
       });
 }
@@ -380,7 +382,7 @@ Value StepScores::masked(Value scores) {
     isShort = FirstOnlyOp::create(builder, loc, condition).getResult();
   OpFoldResult isNeeded = index.logicalOr(step.tile.partial, isShort);
   // Copies do not wait for the branch.
-  std::optional<SmallVector<Value>> tiles = SmallVector<Value>();
+  std::optional<SmallVector<CapturedTile>> tiles = SmallVector<CapturedTile>();
   if (!IndexMath::isFalse(isNeeded))
     tiles = loadCaptures(op.getMask());
   if (!tiles)

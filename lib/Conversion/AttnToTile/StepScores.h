@@ -89,8 +89,7 @@ struct KeyStep {
   std::function<mlir::Value(mlir::OpBuilder &)> loadKeys, loadValues;
   /// The function that loads what a region reads of a captured tensor for the
   /// whole tile.
-  std::function<mlir::Value(mlir::OpBuilder &, mlir::tensor::ExtractOp)>
-      loadCapture;
+  std::function<CapturedTile(mlir::OpBuilder &, const TileRead &)> loadCapture;
   /// The function that asks whether the mask removes keys for a row of the
   /// warp, where that may be worth it; else null.
   std::function<mlir::Value(mlir::OpBuilder &)> arePartial;
@@ -160,9 +159,10 @@ private:
   mlir::Value cleared(mlir::Value scores, int64_t queries);
   void separateTerm();
   mlir::Value getSlopes();
-  std::optional<llvm::SmallVector<mlir::Value>>
+  std::optional<llvm::SmallVector<CapturedTile>>
   loadCaptures(mlir::Region &region);
-  llvm::SmallVector<mlir::Value> readCaptures(mlir::ValueRange tiles);
+  llvm::SmallVector<mlir::Value>
+  readCaptures(llvm::ArrayRef<CapturedTile> tiles);
 
   /// The value of the score region that fragments of scores hold: without a
   /// term, what the region yields.

@@ -283,6 +283,108 @@ func.func @tiles(%q: tensor<1x4x256x64xbf16>, %bias: tensor<2x256x256xbf16>, %ta
 
 // -----
 
+// What a distance indexes is a part of a row, and so are numbers of keys and of
+// queries: 127 distances of a tile of 64x64, from the least on. The copy begins at
+// a multiple of 16 bytes in front of it: by two numbers where the place is known,
+// else by what is left of it.
+
+// CHECK-LABEL: func @lines
+// CHECK:       ^bb0(%{{[^:]*}}: index, %[[HEAD:[^:]*]]: index, %[[N:[^:]*]]: index, {{.*}}, %[[TABLE:[^:]*]]: memref<4x511xf32, {{[^>]*}}>>, %[[KEYS:[^:]*]]: memref<1x4x300xbf16, {{[^>]*}}>>, %[[QUERIES:[^:]*]]: memref<4x?xf32, {{[^>]*}}>>
+// CHECK:         scf.for %[[J:[^ ]*]] =
+// CHECK:           %[[D:.*]] = arith.subi %[[I:[^ ]*]], %[[J]]
+// CHECK:           %[[FROM:.*]] = arith.addi %[[D]], %c192
+// CHECK:           %[[PART:.*]] = tile.load %[[TABLE]][%[[HEAD]], %[[FROM]]] dims [0, 1] : {{.*}} -> !tile.shared<1x132xf32>
+// CHECK:           tile.load %[[KEYS]][%c0, %[[HEAD]], %[[J]]] dims [1, 2] : {{.*}} -> !tile.shared<1x64xbf16>
+// CHECK:           %[[START:.*]] = arith.addi %[[I]], %{{.*}} : index
+// CHECK:           %[[DOWN:.*]] = arith.andi %[[START]], %c-4
+// CHECK:           %[[BEFORE:.*]] = arith.subi %[[START]], %[[DOWN]]
+// CHECK:           %[[OWN:.*]] = tile.load %[[QUERIES]][%[[HEAD]], %[[DOWN]]] dims [0, 1] : {{.*}} -> !tile.shared<1x68xf32>
+// CHECK:           tile.from_shared %[[PART]][%c65] by [1, -1] : !tile.shared<1x132xf32> -> !tile.fragment<64x64xf32>
+// CHECK:           tile.from_shared %{{.*}}[%c0] by [0, 1] : !tile.shared<1x64xbf16> -> !tile.fragment<64x64xbf16>
+// CHECK:           tile.from_shared %[[OWN]][%[[BEFORE]]] by [1, 0] : !tile.shared<1x68xf32> -> !tile.fragment<64x64xf32>
+// CHECK-NOT:       memref.load
+func.func @lines(%q: tensor<1x4x256x64xbf16>, %table: tensor<4x511xf32>, %keys: tensor<1x4x300xbf16>, %queries: tensor<4x?xf32>, %n: index) -> tensor<1x4x256x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %c0 = arith.constant 0 : index
+    %i32 = arith.index_cast %i : index to i32
+    %j32 = arith.index_cast %j : index to i32
+    %c257 = arith.constant 257 : i32
+    %d = arith.subi %i32, %j32 : i32
+    %e = arith.addi %d, %c257 : i32
+    %at = arith.index_cast %e : i32 to index
+    %x = tensor.extract %table[%h, %at] : tensor<4x511xf32>
+    %y = arith.addf %s, %x : f32
+    %k = tensor.extract %keys[%c0, %h, %j] : tensor<1x4x300xbf16>
+    %l = arith.extf %k : bf16 to f32
+    %z = arith.mulf %y, %l : f32
+    %own = arith.addi %i, %n : index
+    %u = tensor.extract %queries[%h, %own] : tensor<4x?xf32>
+    %v = arith.addf %z, %u : f32
+    attn.yield %v : f32
+  } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1, captures = tiled>}
+    : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
+  return %o : tensor<1x4x256x64xbf16>
+}
+
+// -----
+
+// Elements at other places are read one by one: of a distance that is clamped, or
+// may wrap, of twice the key, of a row that the query says, and of a tensor of one
+// dimension, which TMA does not copy.
+
+// CHECK-LABEL: func @no_lines
+// CHECK-NOT:     !tile.shared<1x
+// CHECK-COUNT-5: memref.load
+func.func @no_lines(%q: tensor<1x4x256x64xbf16>, %table: tensor<256x511xf32>, %flat: tensor<511xf32>) -> tensor<1x4x256x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %c255 = arith.constant 255 : index
+    %c300 = arith.constant 300 : index
+    %d = arith.subi %i, %j : index
+    %e = arith.addi %d, %c255 : index
+    %clamped = arith.minsi %e, %c300 : index
+    %narrow = arith.index_cast %e : index to i16
+    %wraps = arith.index_castui %narrow : i16 to index
+    %twice = arith.addi %j, %j : index
+    %x = tensor.extract %table[%h, %clamped] : tensor<256x511xf32>
+    %y = tensor.extract %table[%h, %wraps] : tensor<256x511xf32>
+    %z = tensor.extract %table[%h, %twice] : tensor<256x511xf32>
+    %u = tensor.extract %table[%i, %e] : tensor<256x511xf32>
+    %v = tensor.extract %flat[%e] : tensor<511xf32>
+    %0 = arith.addf %s, %x : f32
+    %1 = arith.addf %0, %y : f32
+    %2 = arith.addf %1, %z : f32
+    %3 = arith.addf %2, %u : f32
+    %4 = arith.addf %3, %v : f32
+    attn.yield %4 : f32
+  } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1, captures = tiled>}
+    : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
+  return %o : tensor<1x4x256x64xbf16>
+}
+
+// -----
+
+// Without TMA no part of a row is copied.
+
+// CHECK-LABEL: func @no_bulk_copies
+// CHECK-NOT:     !tile.shared<1x
+// CHECK:         memref.load
+module attributes {machine.target = #machine.target<"sm_80", arch = "ampere", cores = 108, vector_bytes = 128, vector_registers = 2048, fast_memory = 166912, near_memory = 41943040, bandwidth = 1555000, peak = 19500, shared_memory = 167936, matrix_peak = 312000>} {
+  func.func @no_bulk_copies(%q: tensor<1x4x256x64xbf16>, %table: tensor<4x512xf32>) -> tensor<1x4x256x64xbf16> {
+    %o = attn.attention %q, %q, %q scale(0.125) score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %table[%h, %j] : tensor<4x512xf32>
+      %y = arith.addf %s, %x : f32
+      attn.yield %y : f32
+    } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1, captures = tiled>}
+      : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
+    return %o : tensor<1x4x256x64xbf16>
+  }
+}
+
+// -----
+
 // So is what a mask reads, in front of the branch in which it is applied. Nothing
 // that exists for some keys only is left, so that the last tile, with fewer, needs
 // no clamps.

@@ -4,8 +4,11 @@
 // ptxas does not unroll, which would take more registers than the role has.
 
 !wide = !tile.shared<64x240xbf16, swizzle = 32>
+!line = !tile.shared<1x384xf32>
 !narrow = !tile.shared<64x80xbf16, swizzle = 32>
 !wideRing = !tile.ring<1 x !wide>
+!lineRing = !tile.ring<1 x !line>
+!lineMap = !tile.tensor_map<2 x !line>
 !narrowRing = !tile.ring<1 x !narrow>
 !wideMap = !tile.tensor_map<3 x !wide>
 !narrowMap = !tile.tensor_map<3 x !narrow>
@@ -43,6 +46,25 @@ gpu.module @kernels {
     tile.load_async %map[%i, %i, %c0] dims [1, 2] into %slot signals %ring[%c0] : !narrowMap, !narrowRing
     %full = tile.wait %ring[%c0] : !narrowRing
     tile.release %ring[%c0] : !narrowRing
+    gpu.return
+  }
+
+  // A row that is longer than 256 elements is copied in equal parts.
+  // CHECK-LABEL:   gpu.func @line(
+  // CHECK-SAME:    %{{[^:]*}}: !llvm.ptr{{.*}}, %[[I:[^:]*]]: index
+  // CHECK:         %[[COLUMN:.*]] = arith.index_cast %[[I]]
+  // CHECK:         "mbarrier.arrive.expect_tx{{.*}}, %c1536_i32
+  // CHECK:         "cp.async.bulk.tensor.2d.shared::cluster{{.*}} %[[COLUMN]], %[[COLUMN]] :
+  // CHECK:         %[[NEXT:.*]] = arith.addi %[[COLUMN]], %c192_i32
+  // CHECK:         "cp.async.bulk.tensor.2d.shared::cluster{{.*}} %[[NEXT]], %[[COLUMN]] :
+  // CHECK-NOT:     cp.async.bulk.tensor
+  gpu.func @line(%map: !lineMap, %i: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %ring = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 2048 : i64} : !lineRing
+    %slot = tile.acquire %ring[%c0] : !lineRing
+    tile.load_async %map[%i, %i] dims [0, 1] into %slot signals %ring[%c0] : !lineMap, !lineRing
+    %full = tile.wait %ring[%c0] : !lineRing
+    tile.release %ring[%c0] : !lineRing
     gpu.return
   }
 }

@@ -213,6 +213,39 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // Of 32 scores of a thread 18 have another distance; numbers of keys are read
+  // in pairs, unless they begin anywhere, and those of queries once.
+  // CHECK-LABEL: gpu.func @lines
+  // CHECK-COUNT-18: llvm.load {{.*}} : !llvm.ptr<3> -> f32
+  // CHECK-NOT:   llvm.load
+  // CHECK:       llvm.store
+  // CHECK-COUNT-8: llvm.load {{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
+  // CHECK-NOT:   llvm.load
+  // CHECK:       llvm.store
+  // CHECK-COUNT-16: llvm.load {{.*}} : !llvm.ptr<3> -> f32
+  // CHECK-NOT:   llvm.load
+  // CHECK:       llvm.store
+  // CHECK-COUNT-2: llvm.load {{.*}} : !llvm.ptr<3> -> f32
+  // CHECK-NOT:   llvm.load
+  // CHECK:       llvm.store
+  gpu.func @lines(%n: index, %o: memref<?x?xf32, strided<[?, 1], offset: ?>>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c63 = arith.constant 63 : index
+    %ring = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 1024 : i64} : !tile.ring<1 x !tile.shared<1x192xf32>>
+    %x = tile.wait %ring[%c0] : !tile.ring<1 x !tile.shared<1x192xf32>>
+    %d = tile.from_shared %x[%c63] by [1, -1] : !tile.shared<1x192xf32> -> !tile.fragment<128x64xf32, #rows>
+    tile.store %d, %o[%c0, %c0] dims [0, 1] aligned : !tile.fragment<128x64xf32, #rows>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    %k = tile.from_shared %x[%c2] by [0, 1] : !tile.shared<1x192xf32> -> !tile.fragment<128x64xf32, #rows>
+    tile.store %k, %o[%c0, %c0] dims [0, 1] aligned : !tile.fragment<128x64xf32, #rows>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    %a = tile.from_shared %x[%n] by [0, 1] : !tile.shared<1x192xf32> -> !tile.fragment<128x64xf32, #rows>
+    tile.store %a, %o[%c0, %c0] dims [0, 1] aligned : !tile.fragment<128x64xf32, #rows>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    %q = tile.from_shared %x[%n] by [-1, 0] : !tile.shared<1x192xf32> -> !tile.fragment<128x64xf32, #rows>
+    tile.store %q, %o[%c0, %c0] dims [0, 1] aligned : !tile.fragment<128x64xf32, #rows>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    tile.release %ring[%c0] : !tile.ring<1 x !tile.shared<1x192xf32>>
+    gpu.return
+  }
+
   // Booleans lie in bytes: a thread reads two at once, and tests each.
   // CHECK-LABEL: gpu.func @booleans
   // CHECK-DAG:   %[[LOW:.*]] = arith.constant 255 : i16

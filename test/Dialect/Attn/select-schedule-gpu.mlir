@@ -621,6 +621,41 @@ func.func @bias_and_mask(%q: tensor<2x16x4096x256xbf16>, %bias: tensor<16x4096x4
   return %o : tensor<2x16x4096x256xbf16>
 }
 
+// A table of distances takes little memory and no time that another schedule than
+// that of plain attention would save: so do numbers of keys and of queries. Twice
+// the key indexes no row.
+// SM90-LABEL: func @lines(
+// SM90: tile = 192x64, order = linear, warps = 12, stages = 4, maximum = stale, blocks = shared, captures = tiled>
+// SM90-NOT: tiled
+// SM80-LABEL: func @lines(
+// SM80-NOT: tiled
+func.func @lines(%q: tensor<2x16x8192x128xbf16>, %table: tensor<16x16383xf32>, %keys: tensor<2x8192xbf16>, %queries: tensor<16x8192xf32>) -> (tensor<2x16x8192x128xbf16>, tensor<2x16x8192x128xbf16>) {
+  %0 = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %c8191 = arith.constant 8191 : index
+      %d = arith.subi %i, %j : index
+      %n = arith.addi %d, %c8191 : index
+      %x = tensor.extract %table[%h, %n] : tensor<16x16383xf32>
+      %k = tensor.extract %keys[%b, %j] : tensor<2x8192xbf16>
+      %l = arith.extf %k : bf16 to f32
+      %u = tensor.extract %queries[%h, %i] : tensor<16x8192xf32>
+      %y = arith.addf %s, %x : f32
+      %z = arith.addf %y, %l : f32
+      %w = arith.mulf %z, %u : f32
+      attn.yield %w : f32
+    } : tensor<2x16x8192x128xbf16>, tensor<2x16x8192x128xbf16>, tensor<2x16x8192x128xbf16> -> tensor<2x16x8192x128xbf16>
+  %1 = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %n = arith.addi %j, %j : index
+      %x = tensor.extract %table[%h, %n] : tensor<16x16383xf32>
+      %y = arith.addf %s, %x : f32
+      attn.yield %y : f32
+    } : tensor<2x16x8192x128xbf16>, tensor<2x16x8192x128xbf16>, tensor<2x16x8192x128xbf16> -> tensor<2x16x8192x128xbf16>
+  return %0, %1 : tensor<2x16x8192x128xbf16>, tensor<2x16x8192x128xbf16>
+}
+
 // Where products by FMA hide reads of single elements, and tiles of these would
 // leave room for few keys, they are gathered.
 // SM90-LABEL: func @crowded(

@@ -1176,6 +1176,46 @@ func.func @from_shared_shape(%t: !tile.shared<2x64xf32>) {
 
 // -----
 
+func.func @from_shared_line_rows(%t: !tile.shared<2x64xf32>, %first: index) {
+  // expected-error@+1 {{expected a matrix of the elements of a tile of one row by two steps, got '!tile.fragment<8x8xf32>' of '!tile.shared<2x64xf32>' by 2}}
+  %a = tile.from_shared %t[%first] by [1, 1] : !tile.shared<2x64xf32> -> !tile.fragment<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @from_shared_line_steps(%t: !tile.shared<1x64xf32>, %first: index) {
+  // expected-error@+1 {{expected a matrix of the elements of a tile of one row by two steps, got '!tile.fragment<8x8xf32>' of '!tile.shared<1x64xf32>' by 1}}
+  %a = tile.from_shared %t[%first] by [1] : !tile.shared<1x64xf32> -> !tile.fragment<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @from_shared_line_elements(%t: !tile.shared<1x64xbf16>, %first: index) {
+  // expected-error@+1 {{expected a matrix of the elements of a tile of one row}}
+  %a = tile.from_shared %t[%first] by [1, 1] : !tile.shared<1x64xbf16> -> !tile.fragment<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @from_shared_line_short(%t: !tile.shared<1x190xf32>, %first: index) {
+  // expected-error@+1 {{expected a tile of at least 191 columns, got '!tile.shared<1x190xf32>'}}
+  %a = tile.from_shared %t[%first] by [1, -1] : !tile.shared<1x190xf32> -> !tile.fragment<128x64xf32>
+  return
+}
+
+// -----
+
+func.func @from_shared_line_first(%t: !tile.shared<1x192xf32>, %first: index) {
+  // expected-error@+1 {{expected a first column and steps, or neither}}
+  %a = "tile.from_shared"(%t, %first) : (!tile.shared<1x192xf32>, index) -> !tile.fragment<128x64xf32>
+  return
+}
+
+// -----
+
 func.func @mma_inner(%a: !tile.shared<64x64xf16>, %b: !tile.shared<64x64xf16>) {
   // expected-error@+1 {{expected a range of inner indices of 64, in multiples of 16, got 16, 72}}
   %c = tile.mma %a, %b inner [16, 72] : !tile.shared<64x64xf16>, !tile.shared<64x64xf16> -> !tile.fragment<64x64xf32>

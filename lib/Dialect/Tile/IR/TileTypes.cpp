@@ -123,7 +123,12 @@ int64_t SharedType::getElementBytes() const {
 }
 
 int64_t SharedType::getPanelColumns() const {
-  return getSwizzle() ? getSwizzle() / getElementBytes() : getShape().back();
+  if (getSwizzle())
+    return getSwizzle() / getElementBytes();
+  int64_t columns = getShape().back();
+  int64_t panels = llvm::divideCeil(columns, kLargestBox);
+  return getShape().front() == 1 && columns % panels == 0 ? columns / panels
+                                                          : columns;
 }
 
 int64_t SharedType::getNumPanels() const {

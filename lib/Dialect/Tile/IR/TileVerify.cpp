@@ -587,6 +587,21 @@ LogicalResult AwaitOp::verify() {
 LogicalResult FromSharedOp::verify() {
   SharedType tile = getSource().getType();
   FragmentType result = getResult().getType();
+  if (bool(getFirst()) != bool(getSteps()))
+    return emitOpError("expected a first column and steps, or neither");
+  if (std::optional<ArrayRef<int64_t>> steps = getSteps()) {
+    if (result.getRank() != 2 || steps->size() != 2 ||
+        tile.getShape().front() != 1 ||
+        tile.getElementType() != result.getElementType())
+      return emitOpError("expected a matrix of the elements of a tile of one "
+                         "row by two steps, got ")
+             << result << " of " << tile << " by " << steps->size();
+    int64_t columns = getLineColumns(*steps, result.getShape());
+    if (columns > tile.getShape().back())
+      return emitOpError("expected a tile of at least ")
+             << columns << " columns, got " << tile;
+    return success();
+  }
   bool isRow = result.getRank() == 1 && tile.getShape().front() == 1;
   if ((isRow ? tile.getShape().drop_front() : tile.getShape()) !=
           result.getShape() ||

@@ -54,6 +54,7 @@ private:
   void shift(MapOp map);
   void shift(LoadOp load);
   void shift(StoreOp store);
+  void shift(FromSharedOp read);
   void shift(OpOperand &tile);
 
   RoleOp role;
@@ -169,6 +170,20 @@ void TileLoop::shift(StoreOp store) {
         arith::SubIOp::create(builder, loc, valid, distance));
 }
 
+/// A line has numbers for the rows of all groups.
+void TileLoop::shift(FromSharedOp read) {
+  if (!read.getSteps())
+    return shift(read.getSourceMutable());
+  int64_t step = (*read.getSteps())[0];
+  if (step == 0)
+    return;
+  OpBuilder builder(read);
+  Indices index(builder, read.getLoc());
+  Value by = index.create<arith::MulIOp>(distance, index.constant(step));
+  read.getFirstMutable().assign(
+      index.create<arith::AddIOp>(read.getFirst(), by));
+}
+
 /// Replaces a tile in shared memory with a view of it.
 void TileLoop::shift(OpOperand &tile) {
   Value &view = views[tile.get()];
@@ -223,7 +238,7 @@ void TileLoop::rewrite() {
     else if (auto write = dyn_cast<WriteOp>(op))
       shift(write.getSlotMutable());
     else if (auto read = dyn_cast<FromSharedOp>(op))
-      shift(read.getSourceMutable());
+      shift(read);
     else if (auto product = dyn_cast<MmaOp>(op);
              product && isa<SharedType>(product.getA().getType()))
       shift(product.getAMutable());

@@ -71,6 +71,16 @@ inline int64_t getColumnsOfPart(int64_t columns) {
   return columns;
 }
 
+/// Returns how many numbers of a row elements of a matrix of `shape` read that
+/// lie `steps` apart along its dimensions (`tile.from_shared`).
+inline int64_t getLineColumns(llvm::ArrayRef<int64_t> steps,
+                              llvm::ArrayRef<int64_t> shape) {
+  int64_t columns = 1;
+  for (auto [step, size] : llvm::zip_equal(steps, shape))
+    columns += std::abs(step) * (size - 1);
+  return columns;
+}
+
 llvm::hash_code hash_value(const Digit &digit);
 
 /// The shared memory of a block, as a resource of effects.

@@ -234,7 +234,9 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
     of row `i` stands at unit `u xor (i * S / 128 mod S / 16)`, as TMA and WGMMA
     have it (PTX ISA, tensor swizzling modes; matrix descriptors). Columns are
     padded to whole panels, and rows come in groups of 8, so that the pattern is
-    that of the address. Without a swizzle rows follow one another.
+    that of the address. Without a swizzle rows follow one another; a
+    single row that is longer than what TMA copies at once, 256 elements, has
+    equal panels.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$shape,
@@ -245,7 +247,8 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getElementBytes() const;
-    /// Returns the columns of one panel; without a swizzle all columns.
+    /// Returns the columns of one panel; without a swizzle all columns, or an
+    /// equal part of a long row's.
     int64_t getPanelColumns() const;
     int64_t getNumPanels() const;
     int64_t getPanelBytes() const { return getSizeInBytes() / getNumPanels(); }

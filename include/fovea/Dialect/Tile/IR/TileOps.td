@@ -408,7 +408,9 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
     shared memory or in registers; in shared memory it holds until the next
     execution of the same op. Warp groups that run apart (`tile.group`) may have
     indices of their own for a tile in registers, which may be negative if the
-    rows that the group owns have no negative place.
+    rows that the group owns have no negative place. The last index of a tile of
+    one row that becomes a copy by TMA (`--tile-multibuffer`) may be negative as
+    well: elements in front of the memref are zero.
 
     With `aligned`, for a result in registers, each row of the tile begins at a
     multiple of 16 bytes, so that threads read vectors without asking.
@@ -552,16 +554,30 @@ def FromSharedOp : Tile_Op<"from_shared", [
     MemoryEffects<[MemRead<Tile_SharedMemory>]>]> {
   let summary = "Reads a tile of shared memory into registers";
   let description = [{
-    A fragment of rank 1 is the tile's only row.
+    A fragment of rank 1 is the tile's only row. With `steps` [s, t] element
+    (r, c) of a matrix is column `first + s * r + t * c` of that row, which has
+    a number for each diagonal, or for each column; `first`, an index, may
+    depend on the use of a slot.
 
     ```mlir
     %l = tile.from_shared %slot : !tile.shared<1x64xf32> -> !tile.fragment<64xf32>
+    // A table of distances: row and column which are as far apart share a number.
+    %d = tile.from_shared %slot[%c63] by [1, -1]
+        : !tile.shared<1x192xf32> -> !tile.fragment<128x64xf32>
     ```
   }];
-  let arguments = (ins Tile_AnyShared:$source);
+  let arguments = (ins Tile_AnyShared:$source, Optional<Index>:$first,
+                       OptionalAttr<DenseI64ArrayAttr>:$steps);
   let results = (outs Tile_AnyFragment:$result);
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$source), [{
+      build($_builder, $_state, result, source, /*first=*/::mlir::Value(),
+            /*steps=*/::mlir::DenseI64ArrayAttr());
+    }]>
+  ];
   let assemblyFormat = [{
-    $source attr-dict `:` qualified(type($source)) `->` qualified(type($result))
+    $source (`[` $first^ `]` `by` $steps)? attr-dict `:`
+    qualified(type($source)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
 }
