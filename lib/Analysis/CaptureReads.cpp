@@ -258,6 +258,17 @@ std::optional<int64_t> Growth::find(Operation &op) const {
   return std::nullopt;
 }
 
+llvm::SmallDenseSet<Value> fovea::getValuesOfDistance(Region &score) {
+  Block &body = score.front();
+  Growth growth(body);
+  llvm::SmallDenseSet<Value> values =
+      getDependents(body, {body.getArgument(3), body.getArgument(4)});
+  for (Value value : llvm::to_vector(values))
+    if (growth.get(value) != 0)
+      values.erase(value);
+  return values;
+}
+
 /// Returns the sizes of the scores: batches, heads, queries, keys.
 static SmallVector<int64_t> getScoreSizes(AttentionBackwardOp op) {
   auto query = cast<RankedTensorType>(op.getQuery().getType());

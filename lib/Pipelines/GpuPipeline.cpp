@@ -158,6 +158,7 @@ void fovea::buildGpuKernelPipeline(OpPassManager &manager,
     manager.addPass(attn::createAttnMatchOperands());
     if (!options.exactFunctions)
       manager.addPass(attn::createAttnApproximate());
+    manager.addPass(attn::createAttnTabulateDistances());
     attn::AttnSelectScheduleOptions schedules;
     schedules.passes = getPasses(options.strategy);
     schedules.deterministic = options.deterministic;

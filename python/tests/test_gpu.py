@@ -596,6 +596,47 @@ def test_parts_of_rows(read, dtype, dynamic):
         check(function(q, k, v, row), weights @ v.double(), "bf16", like=v)
 
 
+@pytest.mark.parametrize("number", ["clamped", "flat", "bucket", "function"])
+@pytest.mark.parametrize("queries, keys", [(200, 200), (70, 333), (333, 100),
+                                           (1024, 1024)])
+def test_numbers_of_distances(number, queries, keys):
+    """What a distance determines, computed once for each, and its gradient."""
+    flat = torch.randn(queries + keys - 1, device="cuda", requires_grad=True)
+    table = torch.randn(4, 33, device="cuda", requires_grad=True)
+
+    def bucket(d):
+        far = (torch.log(d.abs().clamp(min=1).to(torch.float32)) * 3).to(torch.int32)
+        return torch.where(d < 4, d.clamp(min=0), (far + 4).clamp(max=32))
+
+    def score(s, b, h, i, j):
+        if number == "clamped":
+            return s + table[h, (i - j).clamp(-16, 16) + 16]
+        if number == "flat":
+            return s + flat[i - j + keys - 1]
+        if number == "bucket":
+            return s * (1 + 0.1 * b) + table[h, bucket(i - j)]
+        return s * (2.0 + table[h, 0]) - torch.log(1.0 + (i - j).abs() * (h + 1))
+
+    q, k, v = (torch.randn(2, 4, n, 64, device="cuda", dtype=torch.bfloat16,
+                           requires_grad=True) for n in (queries, keys, keys))
+    output = fovea.flex_attention(q, k, v, score_mod=score)
+    gradient = torch.randn_like(output)
+    leaves = [q, k, v, flat if number == "flat" else table]
+    got = torch.autograd.grad(output, leaves, gradient)
+
+    b, h, i, j = (torch.arange(n, device="cuda").view(
+        [-1 if d == dim else 1 for d in range(4)])
+        for dim, n in enumerate((2, 4, queries, keys)))
+    scores = 0.125 * q.double() @ k.double().transpose(-1, -2)
+    expected = score(scores, b, h, i, j).softmax(-1) @ v.double()
+    check(output, expected, "bf16", like=v)
+    for own, other in zip(got, torch.autograd.grad(expected, leaves,
+                                                   gradient.double())):
+        other = other.double()
+        error = (own.double() - other).abs().max() / other.abs().max()
+        assert error < 0.02, error
+
+
 CAP = """
 func.func @f(%q: tensor<1x2x?x64xTYPE>, %k: tensor<1x2x?x64xTYPE>, %v: tensor<1x2x?x64xTYPE>) -> tensor<1x2x?x64xTYPE> {
   %o = attn.attention %q, %k, %v scale(0.125) score {

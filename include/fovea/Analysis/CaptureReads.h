@@ -118,6 +118,10 @@ struct TileReads {
   bool contains(mlir::tensor::ExtractOp op) const;
 };
 
+/// Returns the values of a score region that depend on query and key by their
+/// distance only, and not on the score.
+llvm::SmallDenseSet<mlir::Value> getValuesOfDistance(mlir::Region &score);
+
 /// Returns true if ops of a region read elements of tensors.
 bool readsTensors(mlir::Region &region);
 

@@ -114,6 +114,40 @@ def AttnMatchOperands : Pass<"attn-match-operands"> {
   ];
 }
 
+def AttnTabulateDistances : Pass<"attn-tabulate-distances"> {
+  let summary = "Computes what scores need of distances once for each";
+  let description = [{
+    What a score region computes from the distance of query and key alone, and
+    from batch and head, is the same for all scores of a diagonal: a number of a
+    table that a clamped or a logarithmic distance indexes (Raffel et al., 2020),
+    a function of the distance. If that reads a tensor, other than a part of a
+    row that can be copied as it is, or takes a function of `math`, a
+    `linalg.generic` in front of the attention computes it for the `Sq + Sk - 1`
+    distances, of each batch and head that it depends on, and the region reads
+    the number at the distance, which is such a part of a row (`captures =
+    tiled` of `#attn.schedule`).
+
+    ```mlir
+    // In the region: %x = tensor.extract %t[%h, max(%i - %j, 0)]
+    %table = linalg.generic ... -> tensor<1x16x8191xf32>
+    // In the region: %x = tensor.extract %table[0, %h, %i - %j + 4095]
+    ```
+
+    Attention of fewer queries than a tile has, whose scores are not much more
+    than its distances, stays as it is, and so do numbers of 64 bits. So does
+    `attn.attention_backward`, which adds the gradients of what regions read.
+    The pass is for GPUs with TMA and does nothing for other targets.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numTables", "num-tables", "Number of tables computed">
+  ];
+}
+
 def AttnPackGroups : Pass<"attn-pack-groups"> {
   let summary = "Makes rows of one head of the queries that share keys";
   let description = [{
