@@ -94,14 +94,18 @@ class Regions:
         b, h, i, j = l["b"], l["h"], l["i"], l["j"]
         B, H, Q, K = self.b, self.h, self.sq, self.sk
         zero = const("i", 0)
+        q, k = (max(self.program.size(n), 1) for n in (Q, K))
+        distance = op("i", "addi", op("i", "subi", i, j), const("i", k - 1))
+        back = op("i", "addi", op("i", "subi", j, i), const("i", q - 1))
         return self.pick([
             ((H,), [h]), ((B,), [b]), ((K,), [j]), ((Q,), [i]), ((H, K), [h, j]),
             ((Q, K), [i, j]), ((B, K), [b, j]), ((B, H), [b, h]),
             ((B, Q), [b, i]), ((H, Q, K), [h, i, j]), ((B, Q, K), [b, i, j]),
             ((B, H, Q, K), [b, h, i, j]), ((B, 1, Q, K), [b, zero, i, j]),
             ((1, H, Q, K), [zero, h, i, j]), ((K, Q, H), [j, i, h]),
-            ((K, B), [j, b]), None, None, None, None],
-            [4, 1, 3, 2, 2, 3, 2, 1, 1, 2, 2, 2, 1, 1, 1, 1, 2, 2, 2, 2])
+            ((K, B), [j, b]), ((H, q + k - 1), [h, distance]),
+            ((B, H, q + k - 1), [b, h, back]), None, None, None, None],
+            [4, 1, 3, 2, 2, 3, 2, 1, 1, 2, 2, 2, 1, 1, 1, 1, 2, 1, 2, 2, 2, 2])
 
     def read(self, kind, stem, dtype, values):
         found = self.places()

@@ -18,13 +18,25 @@
 // RUN: fovea-run %s --entry=places --grad --target=sm_90a --simulate --random=4 --integers=0:71 --check | FileCheck %s
 // RUN: fovea-run %s --entry=single --target=sm_90a --simulate --random=5 --check | FileCheck %s
 // RUN: FileCheck %s --check-prefix=SKEWED --input-file=%t.skewed
+// RUN: fovea-run %s --entry=dealt --target=sm_90a --simulate --seeds=4 --random=6 --check | FileCheck %s
+// RUN: fovea-compile %s --target=sm_90a --emit=tile | FileCheck %s --check-prefix=COPIED
+//
+// Blocks that are dealt tiles have their places from memory; all parts are copied
+// by TMA still.
+// COPIED-NOT: tile.load %
+// COPIED-LABEL: func.func @dealt
+// COPIED-NOT: tile.load %
+// COPIED:     tile.read_numbers
+// COPIED-NOT: tile.load %
+// COPIED:     tile.load_async %{{.*}} : memref<2x599xf32, {{.*}}, !tile.ring<4 x !tile.shared<1x320xf32>>
+// COPIED-NOT: tile.load %
 //
 // Faults: a part that groups which have taken rows of others read from their own
 // on, from behind its last, and that is copied from any place on.
-// RUN: sed '/func.func @causal/,/func.func @three/s/\(tile.from_shared %[^[]*\)\[%[^]]*\] by \[1, -1\]/\1[%c31] by [1, -1]/' %t.skewed > %t.others
+// RUN: sed '/func.func @causal/,/func.func @dealt/s/\(tile.from_shared %[^[]*\)\[%[^]]*\] by \[1, -1\]/\1[%c31] by [1, -1]/' %t.skewed > %t.others
 // RUN: not fovea-run %t.others --reference=%s --entry=causal --target=sm_90a --simulate --random=1 --check 2>&1 | FileCheck %s --check-prefix=OTHERS
 // OTHERS: FAILED
-// RUN: sed '/func.func @causal/,/func.func @three/s/\(tile.from_shared %[^[]*\)\[%[^]]*\] by \[0, 1\]/\1[%c31] by [0, 1]/' %t.skewed > %t.behind
+// RUN: sed '/func.func @causal/,/func.func @dealt/s/\(tile.from_shared %[^[]*\)\[%[^]]*\] by \[0, 1\]/\1[%c31] by [0, 1]/' %t.skewed > %t.behind
 // RUN: not fovea-run %t.behind --reference=%s --entry=causal --target=sm_90a --simulate --random=1 --check 2>&1 | FileCheck %s --check-prefix=BEHIND
 // BEHIND: error: 'tile.from_shared' op reads column 32 of a row of 32
 // RUN: sed 's/arith.andi %\([^,]*\), %c-8 : index/arith.addi %\1, %c0 : index/' %t.skewed > %t.unaligned
@@ -73,6 +85,25 @@ module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", c
         %keep = arith.cmpi sge, %i, %j : index
         attn.yield %keep : i1
       } {schedule = #attn.schedule<tile = 192x32, order = longest_first, warps = 12, stages = 4, maximum = stale, blocks = persistent, captures = tiled>}
+      : tensor<1x2x300x64xbf16>, tensor<1x2x300x64xbf16>, tensor<1x2x300x64xbf16> -> tensor<1x2x300x64xbf16>
+    return %o : tensor<1x2x300x64xbf16>
+  }
+
+  func.func @dealt(%q: tensor<1x2x300x64xbf16>, %table: tensor<2x599xf32>) -> tensor<1x2x300x64xbf16> {
+    %o = attn.attention %q, %q, %q scale(0.125)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %last = arith.constant 299 : index
+        %d = arith.subi %i, %j : index
+        %n = arith.addi %d, %last : index
+        %x = tensor.extract %table[%h, %n] : tensor<2x599xf32>
+        %y = arith.addf %s, %x : f32
+        attn.yield %y : f32
+      } mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %keep = arith.cmpi sge, %i, %j : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 256x64, order = longest_first, warps = 16, stages = 4, maximum = stale, blocks = dealt, products = alternating, captures = tiled>}
       : tensor<1x2x300x64xbf16>, tensor<1x2x300x64xbf16>, tensor<1x2x300x64xbf16> -> tensor<1x2x300x64xbf16>
     return %o : tensor<1x2x300x64xbf16>
   }

@@ -498,16 +498,21 @@ static LineStart getLineStart(OpBuilder &builder, const TileRead &read,
     addTerm(getValueOrCreateCastToIndexLike(
                 builder, loc, builder.getIndexType(), emit(value)),
             factor);
+  // Bits are masked off also where there are none: later passes may have the
+  // place from memory.
+  auto mask = [&](OpFoldResult value) -> Value {
+    return arith::AndIOp::create(builder, loc, index.materialize(value),
+                                 index.materialize(index.constant(-unit)));
+  };
   int64_t fixed = read.line->constant + least;
-  Value sum = index.materialize(moving);
-  if (suitsTensorMap(sum, read.op->getResult(0).getType())) {
+  if (suitsTensorMap(index.materialize(moving),
+                     read.op->getResult(0).getType())) {
     int64_t before = llvm::mod(fixed, static_cast<uint64_t>(unit));
-    return {index.materialize(index.add(sum, index.constant(fixed - before))),
+    return {mask(index.add(moving, index.constant(fixed - before))),
             index.materialize(index.constant(before - least)), before};
   }
-  Value start = index.materialize(index.add(sum, index.constant(fixed)));
-  Value aligned = arith::AndIOp::create(
-      builder, loc, start, index.materialize(index.constant(-unit)));
+  OpFoldResult start = index.add(moving, index.constant(fixed));
+  Value aligned = mask(start);
   OpFoldResult before = index.sub(start, aligned);
   return {aligned, index.materialize(index.sub(before, index.constant(least))),
           unit - 1};

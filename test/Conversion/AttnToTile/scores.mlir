@@ -286,15 +286,17 @@ func.func @tiles(%q: tensor<1x4x256x64xbf16>, %bias: tensor<2x256x256xbf16>, %ta
 // What a distance indexes is a part of a row, and so are numbers of keys and of
 // queries: 127 distances of a tile of 64x64, from the least on. The copy begins at
 // a multiple of 16 bytes in front of it: by two numbers where the place is known,
-// else by what is left of it.
+// else by what is left of it. That it is one can be seen in either case.
 
 // CHECK-LABEL: func @lines
 // CHECK:       ^bb0(%{{[^:]*}}: index, %[[HEAD:[^:]*]]: index, %[[N:[^:]*]]: index, {{.*}}, %[[TABLE:[^:]*]]: memref<4x511xf32, {{[^>]*}}>>, %[[KEYS:[^:]*]]: memref<1x4x300xbf16, {{[^>]*}}>>, %[[QUERIES:[^:]*]]: memref<4x?xf32, {{[^>]*}}>>
 // CHECK:         scf.for %[[J:[^ ]*]] =
 // CHECK:           %[[D:.*]] = arith.subi %[[I:[^ ]*]], %[[J]]
 // CHECK:           %[[FROM:.*]] = arith.addi %[[D]], %c192
-// CHECK:           %[[PART:.*]] = tile.load %[[TABLE]][%[[HEAD]], %[[FROM]]] dims [0, 1] : {{.*}} -> !tile.shared<1x132xf32>
-// CHECK:           tile.load %[[KEYS]][%c0, %[[HEAD]], %[[J]]] dims [1, 2] : {{.*}} -> !tile.shared<1x64xbf16>
+// CHECK:           %[[MASKED:.*]] = arith.andi %[[FROM]], %c-4
+// CHECK:           %[[PART:.*]] = tile.load %[[TABLE]][%[[HEAD]], %[[MASKED]]] dims [0, 1] : {{.*}} -> !tile.shared<1x132xf32>
+// CHECK:           %[[KEY:.*]] = arith.andi %[[J]], %c-8
+// CHECK:           tile.load %[[KEYS]][%c0, %[[HEAD]], %[[KEY]]] dims [1, 2] : {{.*}} -> !tile.shared<1x64xbf16>
 // CHECK:           %[[START:.*]] = arith.addi %[[I]], %{{.*}} : index
 // CHECK:           %[[DOWN:.*]] = arith.andi %[[START]], %c-4
 // CHECK:           %[[BEFORE:.*]] = arith.subi %[[START]], %[[DOWN]]
