@@ -162,20 +162,42 @@ func.func @boolean(%q: tensor<2x4x256x64xbf16>, %t: tensor<511xi32>) -> tensor<2
   return %o : tensor<2x4x256x64xbf16>
 }
 
+// Rows that are no multiple of 16 bytes would be copied in front as well; so numbers
+// become wider there.
+// CHECK-LABEL: func @narrow(
+// CHECK:         linalg.generic
+// CHECK:           arith.extf
+// CHECK:         attn.attention
+// CHECK-NOT:       extf
+// CHECK:           tensor.extract %{{.*}} : tensor<1x4x512xf32>
+func.func @narrow(%q: tensor<2x4x256x64xbf16>, %t: tensor<4x511xbf16>) -> tensor<2x4x256x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %last = arith.constant 255 : index
+    %d = arith.subi %i, %j : index
+    %at = arith.addi %d, %last : index
+    %x = tensor.extract %t[%h, %at] : tensor<4x511xbf16>
+    %w = arith.extf %x : bf16 to f32
+    %y = arith.addf %s, %w : f32
+    attn.yield %y : f32
+  } : tensor<2x4x256x64xbf16>, tensor<2x4x256x64xbf16>, tensor<2x4x256x64xbf16> -> tensor<2x4x256x64xbf16>
+  return %o : tensor<2x4x256x64xbf16>
+}
+
 // A table that a part of is copied as it is; arithmetic alone, as of ALiBi; what
 // depends on the key or on the sum of positions; functions of the score, and of the
 // head alone; numbers of 64 bits.
 // CHECK-LABEL: func @kept(
 // CHECK-NOT:     linalg.generic
 // CHECK:         return
-func.func @kept(%q: tensor<2x4x256x64xbf16>, %t: tensor<4x511xf32>, %f: tensor<256xf32>, %wide: tensor<511xf64>) -> tensor<2x4x256x64xbf16> {
+func.func @kept(%q: tensor<2x4x256x64xbf16>, %t: tensor<4x512xf32>, %f: tensor<256xf32>, %wide: tensor<511xf64>) -> tensor<2x4x256x64xbf16> {
   %o = attn.attention %q, %q, %q scale(0.125) score {
   ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
     %last = arith.constant 255 : index
     %zero = arith.constant 0 : index
     %d = arith.subi %i, %j : index
     %at = arith.addi %d, %last : index
-    %x = tensor.extract %t[%h, %at] : tensor<4x511xf32>
+    %x = tensor.extract %t[%h, %at] : tensor<4x512xf32>
     %n = arith.index_cast %d : index to i32
     %g = arith.sitofp %n : i32 to f32
     %head = arith.index_cast %h : index to i32

@@ -66,6 +66,7 @@ private:
   Block &body;
   /// Those that can be numbers of a table, and that such are computed of.
   llvm::SmallDenseSet<Value> values;
+  /// Reads that need no table.
   llvm::SmallDenseSet<Operation *> tileReads;
 };
 } // namespace
@@ -78,8 +79,15 @@ static bool isOfTable(Type type) {
 Distances::Distances(AttentionOp op)
     : op(op), body(op.getScore().front()),
       values(getValuesOfDistance(op.getScore())) {
-  for (const TileRead &read : findTileReads(op.getScore()))
-    tileReads.insert(read.op);
+  // TMA copies rows that are multiples of 16 bytes; others would be copied in
+  // front.
+  constexpr int64_t kUnitBytes = 16;
+  for (TileRead read : findTileReads(op.getScore())) {
+    int64_t columns = read.op.getTensor().getType().getShape().back();
+    if (ShapedType::isDynamic(columns) ||
+        columns * read.getElementBytes() % kUnitBytes == 0)
+      tileReads.insert(read.op);
+  }
   for (Operation &each : llvm::reverse(body.without_terminator()))
     for (Value result : each.getResults())
       if (!isOfTable(result.getType()) &&

@@ -121,7 +121,7 @@ def AttnTabulateDistances : Pass<"attn-tabulate-distances"> {
     from batch and head, is the same for all scores of a diagonal: a number of a
     table that a clamped or a logarithmic distance indexes (Raffel et al., 2020),
     a function of the distance. If that reads a tensor, other than a part of a
-    row that can be copied as it is, or takes a function of `math`, a
+    row that TMA copies as it is, or takes a function of `math`, a
     `linalg.generic` in front of the attention computes it for the `Sq + Sk - 1`
     distances, of each batch and head that it depends on, and the region reads
     the number at the distance, which is such a part of a row (`captures =
