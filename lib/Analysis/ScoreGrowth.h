@@ -20,6 +20,10 @@ enum class Growth { None, Up, Down, Unknown };
 /// positions into floats, as ALiBi does; else none.
 Growth getGrowth(mlir::Region &score);
 
+/// Returns by how much scores change from one key to the next, without what
+/// products and tensors have to do with it, if that is a constant; else 0.
+double getSlope(mlir::Region &score);
+
 } // namespace fovea
 
 #endif // FOVEA_LIB_ANALYSIS_SCOREGROWTH_H

@@ -34,6 +34,17 @@ func.func @narrow(%x: vector<8xbf16>) -> vector<8xbf16> {
   return %y : vector<8xbf16>
 }
 
+// A function that may be approximate has a quotient that may be.
+
+// CHECK-LABEL: func @approximate
+// CHECK: arith.divf %{{.*}} fastmath<afn> : f32
+// CHECK: arith.divf %{{[^ ]*}}, %{{[^ ]*}} : f32
+func.func @approximate(%x: f32) -> (f32, f32) {
+  %y = math.erf %x fastmath<afn> : f32
+  %z = math.erf %x : f32
+  return %y, %z : f32, f32
+}
+
 // Left alone: instructions of the machine, what has no expansion, other types.
 
 // CHECK-LABEL: func @others

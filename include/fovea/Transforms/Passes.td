@@ -128,6 +128,8 @@ def ExpandMath : Pass<"expand-math"> {
     1.5); `erf` 6.5. Arguments of all magnitudes, infinities and NaN are right;
     results go to subnormal numbers and to infinity where they should.
 
+    A function with the fastmath flag `afn` gives it to its quotients.
+
     `math.clampf` becomes comparisons, and `math.fpowi` a `math.powf`.
 
     With `all`, for machines without a library, the other functions of `math` on

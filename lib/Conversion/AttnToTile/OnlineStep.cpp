@@ -22,6 +22,11 @@ using namespace fovea::tile;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+/// Maxima up to this number, in base 2, are subtracted from multiples of scores
+/// that were not rounded before: the rounding error of the maximum is at most
+/// 2^-14, less than that of 16-bit probabilities.
+static constexpr double kLargestFused = 1024.0;
+
 /// What a term adds from the first key of a tile to the last is up to this
 /// number, in base 2: its sum at a thread's first key, from which others
 /// follow, then adds at most 2^-17 to the error of an exponent.

@@ -199,25 +199,6 @@ Value StepScores::cleared(Value scores, int64_t queries) {
       });
 }
 
-/// Returns true if a term with constant factors makes the maxima of most rows
-/// too large to be subtracted in the exponent, where attention is of a usual
-/// length. Where a mask ends at the query, whose key comes first, it is small
-/// there.
-bool StepScores::hasLargeMaxima(const PositionTerm &term) {
-  constexpr double kFewRows = 1024;
-  if (op.getScheduleAttr().getKeys() == KeyOrder::Descending &&
-      !op.getMask().empty())
-    return false;
-  double slope = std::abs(double(term.step)) * std::numbers::log2e;
-  for (Value factor : term.factors) {
-    APFloat number(0.0);
-    if (!matchPattern(factor, m_ConstantFloat(&number)))
-      return false;
-    slope *= std::abs(number.convertToDouble());
-  }
-  return slope * kFewRows > kLargestFused;
-}
-
 /// Leaves the term in the key's position out of the scores: the exponent is a
 /// multiply-add of scores, and what it adds to them, the term and the shift, is
 /// one of the position. Only a step that starts again needs whole scores, and
@@ -226,8 +207,6 @@ void StepScores::separateTerm() {
   Region &region = op.getScore();
   if (step.tile.getTileReads(op.getMask()).empty())
     term = PositionTerm::find(region);
-  if (term && hasLargeMaxima(*term))
-    term.reset();
   if (!term)
     return;
   held = term->rest;

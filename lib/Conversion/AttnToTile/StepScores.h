@@ -79,11 +79,6 @@ struct ScoreUnit {
                           mlir::FloatType type, double number) const;
 };
 
-/// Maxima up to this number, in base 2, are subtracted from multiples of scores
-/// that were not rounded before: the rounding error of the maximum is at most
-/// 2^-14, less than that of 16-bit probabilities.
-inline constexpr double kLargestFused = 1024.0;
-
 /// One tile of keys, in the values of the program.
 struct KeyStep {
   attn::OnlineAttentionOp op;
@@ -162,7 +157,6 @@ private:
   mlir::Value modified(mlir::Value products);
   mlir::Value masked(mlir::Value scores);
   mlir::Value cleared(mlir::Value scores, int64_t queries);
-  bool hasLargeMaxima(const PositionTerm &term);
   void separateTerm();
   mlir::Value getSlopes();
   std::optional<llvm::SmallVector<CapturedTile>>

@@ -391,6 +391,9 @@ void fovea::tile::prepareMaps(Operation *root) {
                     : createTanh(rewriter, loc, tanh.getOperand()));
       else if (isUnitProductSum(op))
         rewriter.replaceOp(op, createPlainSum(rewriter, cast<math::FmaOp>(op)));
+      // It becomes a quotient.
+      else if (isa<math::ErfOp>(op) && isSingle)
+        addFastMath(op, FastMathFlags::afn);
       // Its expansion uses comparisons and selects.
       else if (auto max = dyn_cast<arith::MaxNumFOp>(op))
         rewriter.replaceOpWithNewOp<LLVM::MaxNumOp>(op, max.getLhs(),

@@ -101,7 +101,11 @@ static Value expand(Operation *op, const Expansion &expansion) {
   Type wide = isF64 ? builder.getF64Type() : builder.getF32Type();
   if (auto vector = dyn_cast<VectorType>(type))
     wide = vector.clone(wide);
-  MathBuilder math(builder, loc, wide);
+  // What may be approximate may have approximate quotients.
+  auto flags = arith::FastMathFlags::none;
+  if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op))
+    flags = fast.getFastMathFlagsAttr().getValue() & arith::FastMathFlags::afn;
+  MathBuilder math(builder, loc, wide, flags);
   SmallVector<Value> operands =
       llvm::map_to_vector(op->getOperands(), [&](Value operand) {
         return convert(builder, loc, operand, wide);

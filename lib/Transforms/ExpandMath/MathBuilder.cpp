@@ -16,9 +16,10 @@
 using namespace mlir;
 using namespace fovea;
 
-MathBuilder::MathBuilder(OpBuilder &opBuilder, Location loc, Type type)
+MathBuilder::MathBuilder(OpBuilder &opBuilder, Location loc, Type type,
+                         arith::FastMathFlags flags)
     : Formula{opBuilder, loc, type},
-      width(getElementTypeOrSelf(type).getIntOrFloatBitWidth()) {
+      width(getElementTypeOrSelf(type).getIntOrFloatBitWidth()), flags(flags) {
   intType = builder.getIntegerType(width);
   if (auto vector = dyn_cast<VectorType>(type))
     intType = vector.clone(intType);

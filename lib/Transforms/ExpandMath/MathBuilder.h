@@ -15,7 +15,10 @@ namespace fovea {
 /// Builds elementary functions on one type: f32, f64, or a vector of either.
 class MathBuilder : public Formula {
 public:
-  MathBuilder(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type);
+  /// Quotients have `flags`.
+  MathBuilder(
+      mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type,
+      mlir::arith::FastMathFlags flags = mlir::arith::FastMathFlags::none);
 
   bool isF64() const { return width == 64; }
   /// Returns the bits of the significand, without the leading one.
@@ -23,6 +26,9 @@ public:
   int64_t exponentBias() const { return isF64() ? 1023 : 127; }
   double infinity() const;
 
+  Value div(Value a, Value b) const {
+    return make<mlir::arith::DivFOp>(a, b, flags);
+  }
   Value constantInt(int64_t value);
   Value abs(Value a);
   Value copySign(Value magnitude, Value sign);
@@ -99,6 +105,7 @@ private:
 
   mlir::Type intType;
   int64_t width;
+  mlir::arith::FastMathFlags flags;
 };
 
 } // namespace fovea

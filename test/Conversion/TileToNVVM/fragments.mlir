@@ -167,8 +167,8 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Scores need no exact tanh or quotient, and `afn` asks for the machine's tanh;
-  // f64 keeps what it has.
+  // Scores need no exact tanh, quotient, or erf, which becomes one, and `afn` asks
+  // for the machine's tanh; f64 keeps what it has.
   // CHECK-LABEL: gpu.func @approximate
   // CHECK:         %[[Q:.*]] = arith.divf %{{.*}}, %{{.*}} fastmath<reassoc,arcp,afn> : f32
   // CHECK:         %[[X:.*]] = arith.mulf %[[Q]], %{{.*}} fastmath<reassoc> : f32
@@ -177,6 +177,7 @@ gpu.module @kernels {
   // CHECK:         %[[R:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[S]])
   // CHECK:         math.fma %[[R]], %{{.*}}, %{{.*}} : f32
   // CHECK:         llvm.inline_asm "tanh.approx.f32 $0, $1;", "=f,f" %[[Q]] : (f32) -> f32
+  // CHECK:         math.erf %[[Q]] fastmath<afn> : f32
   // CHECK:         arith.divf %{{.*}}, %{{.*}} : f64
   // CHECK:         math.tanh %{{.*}} : f64
   gpu.func @approximate(%a: f32, %b: f64, %s: memref<?xf32>, %d: memref<?xf64>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
@@ -188,6 +189,8 @@ gpu.module @kernels {
       memref.store %t, %s[%i] : memref<?xf32>
       %u = math.tanh %q fastmath<afn> : f32
       memref.store %u, %s[%i] : memref<?xf32>
+      %v = math.erf %q : f32
+      memref.store %v, %s[%i] : memref<?xf32>
       tile.yield %t : f32
     } -> !tile.fragment<16xf32, #row>
     %g = tile.fill %b : !tile.fragment<16xf64, #row>

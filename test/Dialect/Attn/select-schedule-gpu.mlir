@@ -772,3 +772,46 @@ func.func @gathered_masks(%q: tensor<2x16x4104x128xbf16>, %padding: tensor<2x411
     } : tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16> -> tensor<2x16x4104x128xbf16>
   return %0, %1, %2 : tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>, tensor<2x16x4104x128xbf16>
 }
+
+// Scores that add the distance itself have maxima that exponents do not subtract:
+// exact ones; not a quarter of it, nor where the query's own key comes first.
+// SM90-LABEL: func @steep(
+// SM90: schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2, blocks = {{[a-z]*}}>
+// SM90: schedule = #attn.schedule<{{.*}}maximum = stale, blocks
+// SM90: schedule = #attn.schedule<{{.*}}maximum = stale, keys = descending
+func.func @steep(%q: tensor<4x16x4096x128xbf16>) -> (tensor<4x16x4096x128xbf16>, tensor<4x16x4096x128xbf16>, tensor<4x16x4096x128xbf16>) {
+  %0 = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %d = arith.subi %i, %j : index
+      %n = arith.index_cast %d : index to i32
+      %x = arith.sitofp %n : i32 to f32
+      %y = arith.addf %s, %x : f32
+      attn.yield %y : f32
+    } : tensor<4x16x4096x128xbf16>, tensor<4x16x4096x128xbf16>, tensor<4x16x4096x128xbf16> -> tensor<4x16x4096x128xbf16>
+  %1 = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %quarter = arith.constant 0.25 : f32
+      %d = arith.subi %i, %j : index
+      %n = arith.index_cast %d : index to i32
+      %x = arith.sitofp %n : i32 to f32
+      %z = arith.mulf %x, %quarter : f32
+      %y = arith.addf %s, %z : f32
+      attn.yield %y : f32
+    } : tensor<4x16x4096x128xbf16>, tensor<4x16x4096x128xbf16>, tensor<4x16x4096x128xbf16> -> tensor<4x16x4096x128xbf16>
+  %2 = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %d = arith.subi %j, %i : index
+      %n = arith.index_cast %d : index to i32
+      %x = arith.sitofp %n : i32 to f32
+      %y = arith.addf %s, %x : f32
+      attn.yield %y : f32
+    } mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %keep = arith.cmpi sge, %i, %j : index
+      attn.yield %keep : i1
+    } : tensor<4x16x4096x128xbf16>, tensor<4x16x4096x128xbf16>, tensor<4x16x4096x128xbf16> -> tensor<4x16x4096x128xbf16>
+  return %0, %1, %2 : tensor<4x16x4096x128xbf16>, tensor<4x16x4096x128xbf16>, tensor<4x16x4096x128xbf16>
+}
