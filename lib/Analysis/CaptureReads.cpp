@@ -63,11 +63,15 @@ static int64_t getTileElementBytes(Type type) {
   return isNarrow || bits == 16 || bits == 32 ? llvm::divideCeil(bits, 8) : 0;
 }
 
-/// TMA copies rows of whole units.
-static constexpr int64_t kUnitBytes = 16;
-
 int64_t TileRead::getElementBytes() const {
   return getTileElementBytes(op->getResult(0).getType());
+}
+
+bool TileRead::mayHaveWholeUnits() const {
+  auto type = cast<RankedTensorType>(op->getOperand(0).getType());
+  int64_t columns = type.getShape().back();
+  return ShapedType::isDynamic(columns) ||
+         columns * getElementBytes() % tile::kTensorMapAlignment == 0;
 }
 
 int64_t TileRead::getColumns(int64_t queries, int64_t keys,
@@ -77,7 +81,7 @@ int64_t TileRead::getColumns(int64_t queries, int64_t keys,
   int64_t bytes = getElementBytes();
   int64_t columns = before + tile::getLineColumns(line->steps, {queries, keys});
   int64_t boxes = llvm::divideCeil(columns, tile::kLargestBox);
-  int64_t unit = (boxes > 1 ? kBoxBytes : kUnitBytes) / bytes;
+  int64_t unit = (boxes > 1 ? kBoxBytes : tile::kTensorMapAlignment) / bytes;
   return boxes * llvm::alignTo(llvm::divideCeil(columns, boxes), unit);
 }
 
@@ -153,14 +157,12 @@ SmallVector<TileRead> fovea::findTileReads(Region &region) {
   for (auto op : body.getOps<tensor::ExtractOp>()) {
     TileRead read = {op, std::nullopt};
     OperandRange indices = op.getIndices();
-    int64_t bytes = read.getElementBytes();
-    if (indices.size() < 2 || indices.size() > kLargestRank || !bytes)
+    if (indices.size() < 2 || indices.size() > kLargestRank ||
+        !read.getElementBytes())
       continue;
     if (indices.take_back(2)[0] == query && indices.back() == key) {
-      int64_t columns = op.getTensor().getType().getShape().back();
-      bool isAligned =
-          ShapedType::isDynamic(columns) || columns * bytes % kUnitBytes == 0;
-      if (isAligned && llvm::none_of(indices.drop_back(2), varies))
+      if (read.mayHaveWholeUnits() &&
+          llvm::none_of(indices.drop_back(2), varies))
         reads.push_back(read);
       continue;
     }

@@ -8,6 +8,7 @@
 #include "fovea/Analysis/GpuFootprint.h"
 
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
 #include "fovea/Dialect/Tile/IR/Warps.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -28,8 +29,6 @@ static constexpr int64_t kOtherBackwardRegisters = 33,
 /// Tiles of what scores read that are in shared memory at once, if there are as
 /// many stages.
 static constexpr int64_t kCaptureStages = 2;
-/// The most bytes that are copied of a row before what is read.
-static constexpr int64_t kMostBefore = 15;
 /// Registers for what scores read, on its way from shared memory.
 static constexpr int64_t kTileReadRegisters = 7;
 
@@ -44,11 +43,10 @@ static int64_t getSlotBytes(const TileReads &captures, int64_t queries,
   int64_t sum = 0;
   for (const TileRead &read : captures.reads) {
     int64_t bytes = read.getElementBytes();
-    sum +=
-        read.line
-            ? getSharedBytes(
-                  1, read.getColumns(queries, keys, kMostBefore / bytes), bytes)
-            : getSharedBytes(queries, keys, bytes);
+    int64_t mostBefore = kTensorMapAlignment / bytes - 1;
+    sum += read.line ? getSharedBytes(
+                           1, read.getColumns(queries, keys, mostBefore), bytes)
+                     : getSharedBytes(queries, keys, bytes);
   }
   return sum;
 }

@@ -96,6 +96,9 @@ struct TileRead {
   std::optional<LineIndex> line;
 
   int64_t getElementBytes() const;
+  /// Returns true if rows are multiples of 16 bytes, as TMA wants them, or of a
+  /// size that is not static.
+  bool mayHaveWholeUnits() const;
   /// Returns the columns of a row of which a tile of scores reads a part, from
   /// a multiple of 16 bytes on that is up to `before` columns in front of what
   /// it reads: TMA copies such rows, whole or in equal parts.

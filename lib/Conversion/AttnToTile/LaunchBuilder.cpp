@@ -477,9 +477,8 @@ struct LineStart {
 static LineStart getLineStart(OpBuilder &builder, const TileRead &read,
                               const ScoreTile &tile,
                               function_ref<Value(Value)> emit) {
-  constexpr int64_t kUnitBytes = 16;
   Location loc = read.op->getLoc();
-  int64_t unit = kUnitBytes / read.getElementBytes();
+  int64_t unit = kTensorMapAlignment / read.getElementBytes();
   IndexMath index(builder, loc);
   OpFoldResult moving = index.constant(0);
   int64_t least = 0;

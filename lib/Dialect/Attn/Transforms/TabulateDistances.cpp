@@ -79,15 +79,10 @@ static bool isOfTable(Type type) {
 Distances::Distances(AttentionOp op)
     : op(op), body(op.getScore().front()),
       values(getValuesOfDistance(op.getScore())) {
-  // TMA copies rows that are multiples of 16 bytes; others would be copied in
-  // front.
-  constexpr int64_t kUnitBytes = 16;
-  for (TileRead read : findTileReads(op.getScore())) {
-    int64_t columns = read.op.getTensor().getType().getShape().back();
-    if (ShapedType::isDynamic(columns) ||
-        columns * read.getElementBytes() % kUnitBytes == 0)
+  // Other rows would be copied in front.
+  for (const TileRead &read : findTileReads(op.getScore()))
+    if (read.mayHaveWholeUnits())
       tileReads.insert(read.op);
-  }
   for (Operation &each : llvm::reverse(body.without_terminator()))
     for (Value result : each.getResults())
       if (!isOfTable(result.getType()) &&
