@@ -83,6 +83,11 @@ bool fovea::mayApproximate(Operation &op, unsigned wantedBits) {
          isRoundedAsFactor(op.getResult(0));
 }
 
+bool fovea::isFunction(Operation &op) {
+  return isa_and_present<math::MathDialect>(op.getDialect()) &&
+         !isa<math::FmaOp, math::AbsFOp, math::AbsIOp, math::CopySignOp>(op);
+}
+
 unsigned fovea::countInstructions(linalg::LinalgOp op, unsigned wantedBits) {
   unsigned count = 0;
   for (Operation &each : op.getBlock()->without_terminator()) {

@@ -9,13 +9,13 @@
 #include "ScoreGrowth.h"
 
 #include "fovea/Analysis/CaptureReads.h"
+#include "fovea/Analysis/ElementCost.h"
 #include "fovea/Analysis/MaskAnalysis.h"
 #include "fovea/Analysis/Widening.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -199,10 +199,7 @@ static double countScoreOps(Region &score) {
         !isa<FloatType>(nested->getResult(0).getType()) ||
         !varying.contains(nested->getResult(0)))
       return;
-    bool isFunction =
-        isa_and_present<math::MathDialect>(nested->getDialect()) &&
-        !isa<math::FmaOp, math::AbsFOp, math::CopySignOp>(nested);
-    count += isFunction ? kFunctionOps : 1;
+    count += isFunction(*nested) ? kFunctionOps : 1;
   });
   return count;
 }

@@ -20,6 +20,11 @@ namespace fovea {
 /// More significant bits than any float has: functions are to be exact.
 inline constexpr unsigned kAllBits = 64;
 
+/// Returns true if `op` is one of the ops of `math` that are functions, which
+/// take many instructions or those of a slower unit, and not a multiply-add,
+/// nor one on signs.
+bool isFunction(mlir::Operation &op);
+
 /// Returns how many significant bits of the floats that `op` makes are wanted:
 /// those of the types that they have where they are stored, or are rounded to
 /// by elementwise ops that alone read them.

@@ -8,12 +8,13 @@
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
 #include "fovea/Analysis/CaptureReads.h"
+#include "fovea/Analysis/ElementCost.h"
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -59,8 +60,8 @@ public:
 private:
   bool isElsewhere(Operation *user) const;
   bool isWorthIt(Value value) const;
-  /// Returns the ops that compute `value`, in the region's order.
-  SmallVector<Operation *> getSlice(Value value) const;
+  /// Returns the ops of the region that compute `value`, operands first.
+  SetVector<Operation *> getSlice(Value value) const;
 
   AttentionOp op;
   Block &body;
@@ -91,17 +92,12 @@ Distances::Distances(AttentionOp op)
         values.erase(result);
 }
 
-SmallVector<Operation *> Distances::getSlice(Value value) const {
-  llvm::SmallDenseSet<Value> needed = {value};
-  SmallVector<Operation *> slice;
-  for (Operation &each : llvm::reverse(body.without_terminator())) {
-    if (llvm::none_of(each.getResults(),
-                      [&](Value result) { return needed.contains(result); }))
-      continue;
-    slice.push_back(&each);
-    needed.insert_range(each.getOperands());
-  }
-  std::reverse(slice.begin(), slice.end());
+SetVector<Operation *> Distances::getSlice(Value value) const {
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  options.filter = [&](Operation *each) { return each->getBlock() == &body; };
+  SetVector<Operation *> slice;
+  (void)getBackwardSlice(value, &slice, options);
   return slice;
 }
 
@@ -118,11 +114,8 @@ bool Distances::isWorthIt(Value value) const {
     bool depends = llvm::any_of(each->getResults(), [&](Value result) {
       return values.contains(result);
     });
-    bool isFunction =
-        isa<math::MathDialect>(each->getDialect()) &&
-        !isa<math::FmaOp, math::AbsFOp, math::AbsIOp, math::CopySignOp>(each);
     bool isGathered = isa<tensor::ExtractOp>(each) && !tileReads.contains(each);
-    return depends && (isFunction || isGathered);
+    return depends && (isGathered || isFunction(*each));
   });
 }
 
@@ -156,7 +149,7 @@ void Distances::replace(Value value) {
   OpFoldResult last = index.sub(queries[2], index.constant(1));
   SmallVector<OpFoldResult> sizes = {index.constant(1), index.constant(1),
                                      padded};
-  SmallVector<Operation *> slice = getSlice(value);
+  SetVector<Operation *> slice = getSlice(value);
   // The score comes first, then batch and head.
   auto depends = [&](unsigned argument) {
     return llvm::any_of(slice, [&](Operation *each) {
