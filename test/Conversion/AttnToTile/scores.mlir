@@ -332,12 +332,12 @@ func.func @lines(%q: tensor<1x4x256x64xbf16>, %table: tensor<4x511xf32>, %keys: 
 // -----
 
 // Elements at other places are read one by one: of a distance that is clamped, or
-// may wrap, of twice the key, of a row that the query says, and of a tensor of one
+// may wrap, or is as far as 2^30, of twice the key, of a row that the query says, and of a tensor of one
 // dimension, which TMA does not copy.
 
 // CHECK-LABEL: func @no_lines
 // CHECK-NOT:     !tile.shared<1x
-// CHECK-COUNT-5: memref.load
+// CHECK-COUNT-6: memref.load
 func.func @no_lines(%q: tensor<1x4x256x64xbf16>, %table: tensor<256x511xf32>, %flat: tensor<511xf32>) -> tensor<1x4x256x64xbf16> {
   %o = attn.attention %q, %q, %q scale(0.125) score {
   ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
@@ -353,13 +353,17 @@ func.func @no_lines(%q: tensor<1x4x256x64xbf16>, %table: tensor<256x511xf32>, %f
     %y = tensor.extract %table[%h, %wraps] : tensor<256x511xf32>
     %z = tensor.extract %table[%h, %twice] : tensor<256x511xf32>
     %u = tensor.extract %table[%i, %e] : tensor<256x511xf32>
+    %c30 = arith.constant 1073741824 : index
+    %far = arith.addi %d, %c30 : index
+    %w = tensor.extract %table[%h, %far] : tensor<256x511xf32>
     %v = tensor.extract %flat[%e] : tensor<511xf32>
     %0 = arith.addf %s, %x : f32
     %1 = arith.addf %0, %y : f32
     %2 = arith.addf %1, %z : f32
     %3 = arith.addf %2, %u : f32
     %4 = arith.addf %3, %v : f32
-    attn.yield %4 : f32
+    %5 = arith.addf %4, %w : f32
+    attn.yield %5 : f32
   } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1, captures = tiled>}
     : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
   return %o : tensor<1x4x256x64xbf16>

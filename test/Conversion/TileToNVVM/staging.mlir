@@ -214,12 +214,16 @@ gpu.module @kernels {
   }
 
   // Of 32 scores of a thread 18 have another distance; numbers of keys are read
-  // in pairs, unless they begin anywhere, and those of queries once.
+  // in pairs, unless they begin anywhere, or at an odd number, and those of queries
+  // once.
   // CHECK-LABEL: gpu.func @lines
   // CHECK-COUNT-18: llvm.load {{.*}} : !llvm.ptr<3> -> f32
   // CHECK-NOT:   llvm.load
   // CHECK:       llvm.store
   // CHECK-COUNT-8: llvm.load {{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
+  // CHECK-NOT:   llvm.load
+  // CHECK:       llvm.store
+  // CHECK-COUNT-16: llvm.load {{.*}} : !llvm.ptr<3> -> f32
   // CHECK-NOT:   llvm.load
   // CHECK:       llvm.store
   // CHECK-COUNT-16: llvm.load {{.*}} : !llvm.ptr<3> -> f32
@@ -240,6 +244,8 @@ gpu.module @kernels {
     tile.store %k, %o[%c0, %c0] dims [0, 1] aligned : !tile.fragment<128x64xf32, #rows>, memref<?x?xf32, strided<[?, 1], offset: ?>>
     %a = tile.from_shared %x[%n] by [0, 1] : !tile.shared<1x192xf32> -> !tile.fragment<128x64xf32, #rows>
     tile.store %a, %o[%c0, %c0] dims [0, 1] aligned : !tile.fragment<128x64xf32, #rows>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    %odd = tile.from_shared %x[%c63] by [0, 1] : !tile.shared<1x192xf32> -> !tile.fragment<128x64xf32, #rows>
+    tile.store %odd, %o[%c0, %c0] dims [0, 1] aligned : !tile.fragment<128x64xf32, #rows>, memref<?x?xf32, strided<[?, 1], offset: ?>>
     %q = tile.from_shared %x[%n] by [-1, 0] : !tile.shared<1x192xf32> -> !tile.fragment<128x64xf32, #rows>
     tile.store %q, %o[%c0, %c0] dims [0, 1] aligned : !tile.fragment<128x64xf32, #rows>, memref<?x?xf32, strided<[?, 1], offset: ?>>
     tile.release %ring[%c0] : !tile.ring<1 x !tile.shared<1x192xf32>>
