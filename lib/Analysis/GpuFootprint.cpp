@@ -61,9 +61,9 @@ static GpuFootprint getThreads(ScheduleAttr schedule,
   // does not need.
   int64_t threads = warps * machine::kWarpSize;
   int64_t copyThreads = target.getGpuArch().hasBulkCopies
-                            ? machine::kGroupWarps * machine::kWarpSize
+                            ? machine::getServiceWarps(warps) * machine::kWarpSize
                             : 0;
-  int64_t wideners = schedule.getWiden();
+  int64_t wideners = schedule.getWideners();
   footprint.threads = threads + copyThreads + wideners * machine::kWarpSize;
   int64_t registers = target.getRegistersPerCore();
   footprint.startRegisters =
@@ -93,7 +93,7 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
   int64_t copies = parts ? parts : 1;
   // A group with more rows than an instruction takes would wait for itself.
   footprint.usesWgmma =
-      bytes == 2 && queries == 16 * schedule.getWarps() &&
+      bytes == 2 && !schedule.widensInProducts() && queries == 16 * schedule.getWarps() &&
       WarpGrid{schedule.getWarps(), 1}.canUseWgmma(target.getGpuArch(), keys,
                                                    /*panel=*/0);
   auto getTiles = [&](int64_t stages, int64_t bytes) {
@@ -103,8 +103,9 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
   };
   int64_t tiles = getTiles(schedule.getStages(), bytes);
   if (schedule.getWiden())
-    tiles = getTiles(schedule.getStages(), /*bytes=*/1) +
-            getTiles(std::min(schedule.getStages(), kWidenedSlots), bytes);
+    tiles = getTiles(schedule.getStages(), /*bytes=*/1);
+  if (schedule.getWideners())
+    tiles += getTiles(std::min(schedule.getStages(), kWidenedSlots), bytes);
   footprint.sharedBytes = copies * getSharedBytes(queries, headDim, bytes) +
                           tiles + kSharedAlignment;
   bool hasCaptures =

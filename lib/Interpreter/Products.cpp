@@ -51,6 +51,8 @@ Status interpreter::compute(Fiber &fiber, Product &product) {
   }
   if (readTile(fiber, product.op, *product.b, b) != Status::Next)
     return Status::Failed;
+  if (product.op->hasAttr("from"))
+    widenBytes(b);
   RowRange rows = fiber.role->getOwnRows(product.result->shape[0]);
   if (auto needed = product.op->getAttrOfType<IntegerAttr>("rows"))
     rows.end = std::min(rows.end, needed.getInt());

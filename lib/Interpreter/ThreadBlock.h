@@ -426,6 +426,9 @@ Status readRuns(Fiber &fiber, mlir::Operation *op, const MemRef &source,
                 llvm::ArrayRef<int64_t> shape, std::vector<Scalar> &elements,
                 RowRange rows);
 
+/// Replaces bytes, the bits of `f8E4M3FN`, by the numbers that they are.
+void widenBytes(llvm::MutableArrayRef<Scalar> elements);
+
 /// Reads a tile of bytes, operand 0 of a `tile.widen` or `tile.widen_into`, as
 /// the numbers that they are; empty after an error.
 std::vector<Scalar> readWidened(Fiber &fiber, const Instruction &op);

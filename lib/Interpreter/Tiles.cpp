@@ -370,17 +370,21 @@ static Status toShared(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, tile);
 }
 
+void interpreter::widenBytes(MutableArrayRef<Scalar> elements) {
+  const llvm::fltSemantics &format = APFloat::Float8E4M3FN();
+  for (Scalar &element : elements) {
+    APFloat number(format, APInt(8, static_cast<uint8_t>(element.i)));
+    element = {.f = number.convertToDouble()};
+  }
+}
+
 std::vector<Scalar> interpreter::readWidened(Fiber &fiber,
                                              const Instruction &op) {
   std::vector<Scalar> elements;
   if (readTile(fiber, op.op, fiber.get<SharedTile>(op, 0), elements) !=
       Status::Next)
     return {};
-  const llvm::fltSemantics &format = APFloat::Float8E4M3FN();
-  for (Scalar &element : elements) {
-    APFloat number(format, APInt(8, static_cast<uint8_t>(element.i)));
-    element = {.f = number.convertToDouble()};
-  }
+  widenBytes(elements);
   return elements;
 }
 

@@ -188,7 +188,8 @@ static Operation *findGather(Value tensor) {
 
 void AttentionBuilder::findRowMaps() {
   DenseSet<Value> seen;
-  wideners = passes.front().getScheduleAttr().getWiden();
+  ScheduleAttr schedule = passes.front().getScheduleAttr();
+  wideners = schedule.getWideners();
   for (OnlineAttentionOp pass : passes)
     for (Value operand : {pass.getQuery(), pass.getKey(), pass.getValue()}) {
       auto view = TileView::getSource(operand, forall.getRegion());
@@ -196,7 +197,7 @@ void AttentionBuilder::findRowMaps() {
       if (!seen.insert(view->tensor).second || view->getDim(2) < 0 ||
           view->getDim(3) != rank - 1)
         continue;
-      bool widens = wideners && operand != pass.getQuery();
+      bool widens = schedule.getWiden() && operand != pass.getQuery();
       if (std::optional<RowMap> map = RowMap::get(view->tensor, forall, widens))
         rowMaps.insert({view->tensor, std::move(*map)});
       else if (Operation *gather = findGather(view->tensor))
@@ -206,12 +207,15 @@ void AttentionBuilder::findRowMaps() {
             << "what is gathered is written before attention reads it: loads "
                "gather only whole rows of one tensor, which nothing else reads";
     }
-  if (!wideners || sizes.headDim > kLargestReadDim)
+  // Products that widen their right operand have the left one in registers.
+  bool mustRead = schedule.widensInProducts();
+  if (!schedule.getWiden() || (!mustRead && sizes.headDim > kLargestReadDim))
     return;
   readsQueries = llvm::all_of(passes, [&](OnlineAttentionOp pass) {
     int64_t queries =
         cast<RankedTensorType>(pass.getQuery().getType()).getDimSize(2);
-    if (ShapedType::isDynamic(queries) || queries > kMostReadQueries)
+    if (!mustRead &&
+        (ShapedType::isDynamic(queries) || queries > kMostReadQueries))
       return false;
     return llvm::all_of(
         ArrayRef<Value>{pass.getKey(), pass.getValue()}, [&](Value operand) {
@@ -476,6 +480,9 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
 
   KeyStep step;
   step.op = op;
+  if (op.getScheduleAttr().widensInProducts())
+    if (auto map = rowMaps.find(keyView->tensor); map != rowMaps.end())
+      step.from = map->second.from;
   FailureOr<Value> partial = Value();
   if (op.getPartial() && failed(partial = getPartial(op)))
     return failure();

@@ -222,7 +222,8 @@ Value LaunchBuilder::loadRows(OpBuilder &builder, const TileView &view,
   load.setRuns(1);
   load.setWholeRuns(wholeRuns && !rows.empty());
   Value tile = load.getResult();
-  if (map.from)
+  // Else products widen it.
+  if (map.from && wideners)
     tile = WidenOp::create(builder, loc, type, tile, map.from, wideners);
   OpBuilder::InsertionGuard guard(builder);
   Block *body =

@@ -619,8 +619,8 @@ RunningValues StepEmitter::emit(Value query, RunningValues running) {
                                  : emitExact(scores, running, left);
   if (op.updatesAcc()) {
     Value values = step.loadValues(builder);
-    next.acc = MmaOp::create(builder, loc, sizes.getOutput(), left, values,
-                             next.acc, /*transposeB=*/false, MmaKindAttr());
+    next.acc = multiply(sizes.getOutput(), left, values, next.acc,
+                        /*transposeB=*/false);
   }
   return next;
 }

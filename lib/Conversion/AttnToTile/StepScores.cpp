@@ -152,11 +152,19 @@ bool StepScores::isStale() {
          op.updatesMax() && op.updatesSum() && op.updatesAcc();
 }
 
+MmaOp StepScores::multiply(FragmentType type, Value a, Value b, Value acc,
+                           bool transposeB) {
+  auto product = MmaOp::create(builder, loc, type, a, b, acc, transposeB,
+                               /*kind=*/MmaKindAttr());
+  if (step.from)
+    product.setFrom(step.from);
+  return product;
+}
+
 Value StepScores::scores(Value query) {
   Value keys = step.loadKeys(builder);
-  auto products =
-      MmaOp::create(builder, loc, sizes.getScores(), query, keys,
-                    /*acc=*/Value(), /*transposeB=*/true, MmaKindAttr());
+  MmaOp products = multiply(sizes.getScores(), query, keys, /*acc=*/Value(),
+                            /*transposeB=*/true);
   // Few queries, as in decoding, leave most rows of a tile empty. Several warp
   // groups may change their rows with one another.
   std::optional<int64_t> queries = getConstantIntValue(step.tile.queries);

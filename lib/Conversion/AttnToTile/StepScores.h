@@ -85,6 +85,9 @@ struct KeyStep {
   ScoreTile tile;
   /// A factor of the products with keys for each row; null: none.
   mlir::Value factors;
+  /// The type of the numbers whose bits keys and values are, where products
+  /// widen them; else null.
+  mlir::FloatType from;
   /// Functions that load the tile of keys and of values.
   std::function<mlir::Value(mlir::OpBuilder &)> loadKeys, loadValues;
   /// The function that loads what a region reads of a captured tensor for the
@@ -117,6 +120,9 @@ protected:
   /// Returns the scores of the tile `query`, as fragments hold them: without
   /// the term, where there is one.
   mlir::Value scores(mlir::Value query);
+  /// Returns `a` times `b`, keys or values.
+  tile::MmaOp multiply(tile::FragmentType type, mlir::Value a, mlir::Value b,
+                       mlir::Value acc, bool transposeB);
   /// Returns what the score region yields for the numbers that are held.
   mlir::Value whole(mlir::Value scores);
   /// Emits a value of the score region for the score at `coordinates` of

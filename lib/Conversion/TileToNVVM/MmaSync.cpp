@@ -7,6 +7,7 @@
 
 #include "Access.h"
 #include "Products.h"
+#include "WidenBytes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/MathExtras.h"
@@ -18,6 +19,8 @@ using namespace fovea::tile;
 constexpr int64_t kMmaRows = 16, kMmaColumns = 8, kMmaInner = 16;
 /// Rows and columns of the matrices that ldmatrix reads.
 constexpr int64_t kMatrix = 8;
+/// Bytes of a row of such a matrix.
+constexpr int64_t kMatrixBytes = 16;
 
 namespace {
 
@@ -38,15 +41,32 @@ private:
   /// Returns the operands of mma.sync from A in one step along K, for 16 of a
   /// warp's rows.
   SmallVector<Value> getA(int64_t block, int64_t step);
-  /// Returns the same from B, for `count` neighbouring groups of 8 columns.
+  /// Returns the same from B, for up to `getGroupsAtOnce` neighbouring groups of
+  /// 8 columns, `count`.
   SmallVector<Value> getB(int64_t group, int64_t count, int64_t step);
+  SmallVector<Value> getWidenedB(int64_t group, int64_t count, int64_t step);
+  int64_t getGroupsAtOnce() { return widens() ? 4 : 2; }
+
+  /// Bytes of B, where a matrix of ldmatrix has twice as many columns. Where K
+  /// runs along the bytes, a thread has four neighbours of 16 of a step, and so
+  /// of A (`LayoutAttr::getQuads`): what each step adds up is the same. Where
+  /// columns do, it has every other one of four neighbours in one group of
+  /// columns, and the rest in the next: so does the result.
+  bool widens() { return op.getFrom().has_value(); }
+  LayoutAttr getResultLayout();
 
   /// Reads `count` matrices, one register each. Eight lanes give the addresses
   /// of one matrix's rows, by `pointer`.
   SmallVector<Value> loadMatrices(Value pointer, int64_t count,
                                   bool isTransposed);
+  /// Returns words, i32s, as `getPairType`.
+  SmallVector<Value> toPairs(SmallVector<Value> words);
+  /// Adds to `accumulator` in 16 of a warp's rows and a group of 8 columns.
   void multiply(ArrayRef<Value> a, ArrayRef<Value> b,
-                MutableArrayRef<Value> accumulator);
+                MutableArrayRef<Value> accumulator, int64_t block,
+                int64_t group);
+  /// Returns the registers of an accumulator for these rows and columns.
+  SmallVector<int64_t> getPlaces(int64_t block, int64_t group);
 
   /// Returns the executing warp's place among those that share rows or columns.
   Value getRowWarp();
@@ -55,7 +75,12 @@ private:
   /// `factor`.
   Value getLaneBits(int64_t bit, int64_t bits, int64_t factor);
 
-  Type getElementType() { return op.getB().getType().getElementType(); }
+  Type getElementType() {
+    Type a = op.getA().getType();
+    if (auto fragment = dyn_cast<FragmentType>(a))
+      return fragment.getElementType();
+    return cast<SharedType>(a).getElementType();
+  }
   /// Returns the type of a pair of elements, as mma.sync takes it.
   Type getPairType() {
     if (getElementType().isBF16())
@@ -79,20 +104,34 @@ private:
 LogicalResult MmaSync::verify() {
   FragmentType result = op.getResult().getType();
   SmallVector<int64_t> permutation;
-  std::optional<int64_t> found = result.getLayout().getColumnWarps(permutation);
-  if (!found)
+  if (widens()) {
+    // That the result is in quads, or in whole rows, is asked for below.
+    columnWarps = 1;
+    if (!isa<FragmentType>(op.getA().getType()))
+      return op.emitOpError("by mma_sync expected a left operand in registers "
+                            "beside bytes, got ")
+             << op.getA().getType();
+  } else if (std::optional<int64_t> found =
+                 result.getLayout().getColumnWarps(permutation)) {
+    columnWarps = *found;
+  } else {
     return op.emitOpError("by mma_sync expected a result in whole fragments of "
                           "16 rows and 8 columns a warp, got ")
            << result;
-  columnWarps = *found;
+  }
   rowWarps = getNumThreads(op) / kWarpSize / columnWarps;
+  if (widens() && (shape.rows % (kMmaRows * rowWarps) ||
+                   shape.columns % (2 * kMmaColumns)))
+    return op.emitOpError("by mma_sync, of bytes, expected whole fragments of 16 "
+                          "rows and 16 columns a warp, got ")
+           << result;
   if (shape.inner % kMmaInner)
     return op.emitOpError("by mma_sync expected multiples of ")
            << kMmaInner << " along the inner dimension, got " << shape.inner;
   for (Value operand : {op.getA(), Value(op.getB())}) {
     auto type = dyn_cast<SharedType>(operand.getType());
     // ldmatrix reads rows of 16 bytes at multiples of 16.
-    if (type && type.getPanelColumns() % kMatrix)
+    if (type && type.getPanelColumns() * type.getElementBytes() % kMatrixBytes)
       return op.emitOpError("by mma_sync expected rows of whole units of 16 "
                             "bytes, got ")
              << type;
@@ -126,10 +165,12 @@ Value MmaSync::getColumnWarp() {
 
 LogicalResult MmaSync::prepareA(ValueRange a) {
   if (auto type = dyn_cast<FragmentType>(op.getA().getType())) {
-    FailureOr<SmallVector<Value>> registers =
-        reorderRegisters(op, type, a,
-                         LayoutAttr::getRowOwned(op.getContext(), shape.rows,
-                                                 shape.inner, rowWarps));
+    // Four neighbours along K are one operand's pair and the next one's.
+    auto getLayout = widens() && op.getTransposeB() ? LayoutAttr::getQuads
+                                                    : LayoutAttr::getRowOwned;
+    FailureOr<SmallVector<Value>> registers = reorderRegisters(
+        op, type, a,
+        getLayout(op.getContext(), shape.rows, shape.inner, rowWarps));
     if (failed(registers))
       return failure();
     aRegisters = std::move(*registers);
@@ -147,10 +188,27 @@ LogicalResult MmaSync::prepareA(ValueRange a) {
   return success();
 }
 
+LayoutAttr MmaSync::getResultLayout() {
+  if (widens() && !op.getTransposeB())
+    return LayoutAttr::getQuads(op.getContext(), shape.rows, shape.columns,
+                                rowWarps);
+  return LayoutAttr::getAccumulator(op.getContext(), shape.rows, shape.columns,
+                                    rowWarps, columnWarps);
+}
+
 void MmaSync::prepareB(Value address) {
+  if (widens() && op.getTransposeB()) {
+    // Matrices: 8 columns each, of one step.
+    bShared.emplace(rewriter, loc, op.getB().getType(), address,
+                    getLaneBits(0, 5, 1),
+                    ThreadPart{getI32(rewriter, loc, 0), 0});
+    return;
+  }
   Value inMatrix = getLaneBits(0, 3, 1);
-  Value inner = getLaneBits(3, 1, kMatrix), column = getLaneBits(4, 1, kMatrix);
-  uint64_t columnBits = kMatrix;
+  // Those of a row of a matrix.
+  int64_t columns = widens() ? kMatrixBytes : kMatrix;
+  Value inner = getLaneBits(3, 1, kMatrix), column = getLaneBits(4, 1, columns);
+  uint64_t columnBits = columns;
   if (columnWarps > 1) {
     int64_t warpColumns = shape.columns / columnWarps;
     Value first = arith::MulIOp::create(rewriter, loc, getColumnWarp(),
@@ -174,8 +232,10 @@ void MmaSync::prepareB(Value address) {
 SmallVector<Value> MmaSync::loadMatrices(Value pointer, int64_t count,
                                          bool isTransposed) {
   Type i32 = rewriter.getI32Type();
-  auto type = LLVM::LLVMStructType::getLiteral(op.getContext(),
-                                               SmallVector<Type>(count, i32));
+  // One matrix is a number, not a struct of one.
+  Type type = count == 1 ? i32
+                         : Type(LLVM::LLVMStructType::getLiteral(
+                               op.getContext(), SmallVector<Type>(count, i32)));
   Value matrices = NVVM::LdMatrixOp::create(
       rewriter, loc, type, pointer, count,
       isTransposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
@@ -183,26 +243,36 @@ SmallVector<Value> MmaSync::loadMatrices(Value pointer, int64_t count,
       NVVM::LdStMatrixEltType::B16);
   SmallVector<Value> registers;
   for (int64_t index = 0; index < count; ++index) {
-    Value pair = LLVM::ExtractValueOp::create(rewriter, loc, matrices, index);
-    if (getPairType() != i32)
-      pair = LLVM::BitcastOp::create(rewriter, loc, getPairType(), pair);
-    registers.push_back(pair);
+    Value word = count == 1 ? matrices
+                            : LLVM::ExtractValueOp::create(rewriter, loc,
+                                                           matrices, index)
+                                  .getResult();
+    registers.push_back(word);
   }
   return registers;
 }
 
+SmallVector<Value> MmaSync::toPairs(SmallVector<Value> words) {
+  for (Value &word : words)
+    if (getPairType() != word.getType())
+      word = LLVM::BitcastOp::create(rewriter, loc, getPairType(), word);
+  return words;
+}
+
 SmallVector<Value> MmaSync::getA(int64_t block, int64_t step) {
   if (aShared)
-    return loadMatrices(
+    return toPairs(loadMatrices(
         aShared->getPointer(block * kMmaRows * rowWarps, step * kMmaInner), 4,
-        /*isTransposed=*/false);
+        /*isTransposed=*/false));
   // A step is two groups of 8 columns, of 4 registers each: two neighbours of
-  // the upper and two of the lower eight rows.
+  // the upper and two of the lower eight rows; of quads, four of each.
   int64_t first = (block * shape.inner / kMmaInner + step) * 8;
+  bool isInQuads = widens() && op.getTransposeB();
   SmallVector<Value> pairs;
-  for (int64_t pair = 0; pair < 4; ++pair) {
+  for (int64_t place : isInQuads ? std::array{0, 4, 2, 6}
+                                 : std::array{0, 2, 4, 6}) {
     Value packed = packVector(rewriter, loc,
-                              ArrayRef(aRegisters).slice(first + 2 * pair, 2));
+                              ArrayRef(aRegisters).slice(first + place, 2));
     if (getPairType() != packed.getType())
       packed = LLVM::BitcastOp::create(rewriter, loc, getPairType(), packed);
     pairs.push_back(packed);
@@ -210,16 +280,53 @@ SmallVector<Value> MmaSync::getA(int64_t block, int64_t step) {
   return pairs;
 }
 
+SmallVector<Value> MmaSync::getWidenedB(int64_t group, int64_t count,
+                                        int64_t step) {
+  int64_t column = group * kMmaColumns, inner = step * kMmaInner;
+  bool isTransposed = !op.getTransposeB();
+  Value pointer = isTransposed ? bShared->getPointer(inner, column)
+                               : bShared->getPointer(column, inner);
+  // A matrix has both operands of a group; of columns along bytes, one operand
+  // of two groups.
+  SmallVector<Value> words = loadMatrices(pointer, count, isTransposed);
+  SmallVector<Value> operands(2 * count);
+  for (auto [matrix, word] : llvm::enumerate(words)) {
+    auto [first, second] =
+        widenBytes(rewriter, loc, word, getElementType(), isTransposed);
+    int64_t place = isTransposed ? matrix / 2 * 4 + matrix % 2 : 2 * matrix;
+    operands[place] = first;
+    operands[place + (isTransposed ? 2 : 1)] = second;
+  }
+  return toPairs(std::move(operands));
+}
+
 SmallVector<Value> MmaSync::getB(int64_t group, int64_t count, int64_t step) {
+  if (widens())
+    return getWidenedB(group, count, step);
   int64_t column = group * kMmaColumns, inner = step * kMmaInner;
   Value pointer = op.getTransposeB() ? bShared->getPointer(column, inner)
                                      : bShared->getPointer(inner, column);
-  return loadMatrices(pointer, 2 * count,
-                      /*isTransposed=*/!op.getTransposeB());
+  return toPairs(loadMatrices(pointer, 2 * count,
+                              /*isTransposed=*/!op.getTransposeB()));
+}
+
+SmallVector<int64_t> MmaSync::getPlaces(int64_t block, int64_t group) {
+  int64_t groups = shape.columns / columnWarps / kMmaColumns;
+  int64_t first = (block * groups + group) * 4;
+  if (!widens() || op.getTransposeB())
+    return {first, first + 1, first + 2, first + 3};
+  // Two groups are one of quads; each has every other column.
+  first -= group % 2 * 3;
+  return {first, first + 2, first + 4, first + 6};
 }
 
 void MmaSync::multiply(ArrayRef<Value> a, ArrayRef<Value> b,
-                       MutableArrayRef<Value> accumulator) {
+                       MutableArrayRef<Value> accumulator, int64_t block,
+                       int64_t group) {
+  SmallVector<int64_t> places = getPlaces(block, group);
+  SmallVector<Value> sums;
+  for (int64_t place : places)
+    sums.push_back(accumulator[place]);
   Type f32 = rewriter.getF32Type();
   NVVM::MMATypes types =
       getElementType().isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
@@ -227,19 +334,19 @@ void MmaSync::multiply(ArrayRef<Value> a, ArrayRef<Value> b,
       rewriter, loc,
       LLVM::LLVMStructType::getLiteral(op.getContext(),
                                        SmallVector<Type>(4, f32)),
-      a, b, accumulator, ArrayRef<int64_t>{kMmaRows, kMmaColumns, kMmaInner},
+      a, b, sums, ArrayRef<int64_t>{kMmaRows, kMmaColumns, kMmaInner},
       /*b1Op=*/std::nullopt, /*intOverflow=*/std::nullopt,
       std::array{types, types},
       std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
-  for (auto [index, value] : llvm::enumerate(accumulator))
-    value = LLVM::ExtractValueOp::create(rewriter, loc, result, index);
+  for (auto [index, place] : llvm::enumerate(places))
+    accumulator[place] =
+        LLVM::ExtractValueOp::create(rewriter, loc, result, index);
 }
 
 LogicalResult MmaSync::emit(MmaAdaptor adaptor) {
   if (failed(verify()))
     return failure();
-  auto layout = LayoutAttr::getAccumulator(
-      op.getContext(), shape.rows, shape.columns, rowWarps, columnWarps);
+  LayoutAttr layout = getResultLayout();
   FailureOr<SmallVector<Value>> accumulator =
       getAccumulator(rewriter, op, adaptor.getAcc(), layout);
   if (failed(accumulator) || failed(prepareA(adaptor.getA())))
@@ -253,14 +360,14 @@ LogicalResult MmaSync::emit(MmaAdaptor adaptor) {
     SmallVector<SmallVector<Value>> a;
     for (int64_t block = 0; block < blocks; ++block)
       a.push_back(getA(block, step));
-    for (int64_t group = 0; group < groups; group += 2) {
-      int64_t count = std::min<int64_t>(2, groups - group);
+    for (int64_t group = 0, count; group < groups; group += count) {
+      count = std::min<int64_t>(getGroupsAtOnce(),
+                                llvm::bit_floor<uint64_t>(groups - group));
       SmallVector<Value> b = getB(group, count, step);
       for (int64_t block = 0; block < blocks; ++block)
         for (int64_t index = 0; index < count; ++index)
-          multiply(a[block], ArrayRef(b).slice(2 * index, 2),
-                   MutableArrayRef(*accumulator)
-                       .slice((block * groups + group + index) * 4, 4));
+          multiply(a[block], ArrayRef(b).slice(2 * index, 2), *accumulator,
+                   block, group + index);
     }
   }
   replaceProduct(rewriter, op, *accumulator, layout);

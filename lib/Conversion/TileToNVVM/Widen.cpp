@@ -7,9 +7,7 @@
 //
 // A thread reads units of 8 bytes and writes 16. Neighbouring threads have
 // neighbouring units of a row, so that neither reads nor writes of a warp meet
-// in a bank. An f8E4M3FN becomes a pair of f16 by one instruction (`cvt`, PTX
-// ISA 9.7.9.21); an f16 becomes a bf16 through f32. All of these are exact, and
-// keep NaN.
+// in a bank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +15,7 @@
 #include "InlinePtx.h"
 #include "Patterns.h"
 #include "Rings.h"
+#include "WidenBytes.h"
 
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
 
@@ -32,27 +31,6 @@ using namespace fovea::tile;
 /// Columns of a unit, and the units of a thread that are read before the first
 /// of them is written: reads do not pass writes.
 static constexpr int64_t kUnit = 8, kUnitsAtOnce = 8;
-
-/// Converts four floats of 8 bits, whose bits are $2, to two pairs.
-static constexpr StringLiteral kToHalves = "{\n.reg .b16 low, high;\n"
-                                           "mov.b32 {low, high}, $2;\n"
-                                           "cvt.rn.f16x2.e4m3x2 $0, low;\n"
-                                           "cvt.rn.f16x2.e4m3x2 $1, high;\n}";
-static constexpr StringLiteral kToBfloats =
-    "{\n.reg .b16 low, high, a, b, c, d;\n"
-    ".reg .b32 first, second;\n"
-    ".reg .f32 p, q, r, s;\n"
-    "mov.b32 {low, high}, $2;\n"
-    "cvt.rn.f16x2.e4m3x2 first, low;\n"
-    "cvt.rn.f16x2.e4m3x2 second, high;\n"
-    "mov.b32 {a, b}, first;\n"
-    "mov.b32 {c, d}, second;\n"
-    "cvt.f32.f16 p, a;\n"
-    "cvt.f32.f16 q, b;\n"
-    "cvt.f32.f16 r, c;\n"
-    "cvt.f32.f16 s, d;\n"
-    "cvt.rn.bf16x2.f32 $0, q, p;\n"
-    "cvt.rn.bf16x2.f32 $1, s, r;\n}";
 
 namespace {
 /// Widens a tile by all threads that run an op.
@@ -125,14 +103,14 @@ Value TileWidening::read(int64_t unit) {
 
 void TileWidening::write(int64_t unit, Value bytes) {
   Type word = builder.getI32Type();
-  StringRef text = to.getElementType().isF16() ? kToHalves : kToBfloats;
   auto type = VectorType::get(4, word);
   Value numbers = LLVM::PoisonOp::create(builder, loc, type);
   for (int64_t part = 0; part < 2; ++part) {
     Value four =
         LLVM::ExtractElementOp::create(builder, loc, bytes, constant(part));
-    SmallVector<Value> pairs = emitPtx(builder, loc, text, four, {word, word});
-    for (auto [index, pair] : llvm::enumerate(pairs))
+    auto [first, second] =
+        widenBytes(builder, loc, four, to.getElementType());
+    for (auto [index, pair] : llvm::enumerate(std::array{first, second}))
       numbers = LLVM::InsertElementOp::create(
           builder, loc, numbers, pair,
           constant(2 * part + static_cast<int64_t>(index)));

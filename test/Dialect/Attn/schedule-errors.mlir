@@ -215,7 +215,7 @@
 
 // -----
 
-// expected-error@+1 {{widen must be 4 or 8 warps, or 0, but is 6}}
+// expected-error@+1 {{widen must be 4 or 8 warps, products, or 0, but is 6}}
 #six_wideners = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, widen = 6>
 
 // -----

@@ -114,6 +114,14 @@ static ParseResult parseChoice(AsmParser &parser, StringRef choice,
   return success();
 }
 
+/// Where products widen what they multiply.
+static constexpr llvm::StringLiteral kProducts = "products";
+
+static std::string formatWiden(int64_t widen) {
+  return widen == ScheduleAttr::kInProducts ? kProducts.str()
+                                            : std::to_string(widen);
+}
+
 /// Parses the parts of a schedule that not every one has.
 static ParseResult
 parseParts(AsmParser &parser, int64_t &warps, int64_t &stages, Maximum &maximum,
@@ -153,6 +161,11 @@ parseParts(AsmParser &parser, int64_t &warps, int64_t &stages, Maximum &maximum,
                                      failed(parser.parseRParen())));
         if (name == "split")
           return parseField(parser, split);
+        if (name == "widen" &&
+            succeeded(parser.parseOptionalKeyword(kProducts))) {
+          widen = ScheduleAttr::kInProducts;
+          return ParseResult(success());
+        }
         if (name == "widen")
           return parseField(parser, widen);
         if (name == "parts")
@@ -190,7 +203,7 @@ static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
   if (splitSize)
     printer << ", split = fixed(" << splitSize << ")";
   if (widen)
-    printer << ", widen = " << widen;
+    printer << ", widen = " << formatWiden(widen);
   if (parts)
     printer << ", parts = " << parts;
   if (cluster != 1)
@@ -319,14 +332,15 @@ LogicalResult ScheduleAttr::verify(
     return emitError() << "gradients must have `key` parallel on a GPU, and "
                           "only there, but have "
                        << gradients << " for " << warps << " warps";
-  if (widen != 0 && widen != 4 && widen != 8)
-    return emitError() << "widen must be 4 or 8 warps, or 0, but is " << widen;
+  if (widen != 0 && widen != 4 && widen != 8 && widen != kInProducts)
+    return emitError() << "widen must be 4 or 8 warps, products, or 0, but is "
+                       << formatWiden(widen);
   if (widen && gradients)
     return emitError() << "widen must be 0 in a schedule of gradients, but is "
-                       << widen;
+                       << formatWiden(widen);
   if (widen && warps == 0)
     return emitError() << "widen must be 0 without warps that compute, but is "
-                       << widen;
+                       << formatWiden(widen);
   if (parts != 0 && parts != 3)
     return emitError() << "parts must be 3, or 0, but are " << parts;
   if (parts && gradients)

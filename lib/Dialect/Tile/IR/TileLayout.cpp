@@ -234,6 +234,20 @@ LayoutAttr LayoutAttr::getRowThreads(MLIRContext *context, int64_t rows,
   return get(context, {rows, kRowThreads}, registers, threads);
 }
 
+LayoutAttr LayoutAttr::getQuads(MLIRContext *context, int64_t rows,
+                                int64_t columns, int64_t warps) {
+  assert(rows % (16 * warps) == 0 && columns % 16 == 0 && "partial fragments");
+  SmallVector<Digit> registers, threads;
+  addDigit(registers, 4, 1, 1);
+  addDigit(registers, 2, 8, 0);
+  addDigit(registers, columns / 16, 16, 1);
+  addDigit(registers, rows / (16 * warps), 16 * warps, 0);
+  addDigit(threads, kRowThreads, 4, 1);
+  addDigit(threads, 8, 1, 0);
+  addDigit(threads, warps, 16, 0);
+  return get(context, {rows, columns}, registers, threads);
+}
+
 std::optional<int64_t>
 LayoutAttr::getColumnWarps(SmallVectorImpl<int64_t> &permutation) const {
   int64_t threads = getNumThreads();

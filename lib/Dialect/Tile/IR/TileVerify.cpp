@@ -779,7 +779,19 @@ static LogicalResult verifyProduct(ProductOp op, FragmentType result) {
   auto [b, bType] = getTile(op.getB().getType());
   if (a.size() != 2)
     return op.emitOpError("expected a left operand of rank 2");
-  if (aType != bType ||
+  bool isNarrow = aType.isF16() || aType.isBF16();
+  if (op.getFrom()) {
+    if (!isa<Float8E4M3FNType>(*op.getFrom()))
+      return op.emitOpError("expected bytes of f8E4M3FN, got ")
+             << *op.getFrom();
+    if (!bType.isInteger(8) || !isNarrow)
+      return op.emitOpError("expected a right operand of i8, which is widened to "
+                            "f16 or bf16, got ")
+             << bType << " and " << aType;
+    if (op.getKind().value_or(MmaKind::MmaSync) != MmaKind::MmaSync)
+      return op.emitOpError("by ") << stringifyMmaKind(*op.getKind())
+                                   << " expected no bytes to widen";
+  } else if (aType != bType ||
       !(aType.isF16() || aType.isBF16() || aType.isF32() || aType.isF64()))
     return op.emitOpError("expected operands of one type of f16, bf16, f32 or "
                           "f64, got ")
@@ -822,7 +834,6 @@ static LogicalResult verifyProduct(ProductOp op, FragmentType result) {
       (op.getAcc() || static_cast<int64_t>(*op.getRows()) > rows))
     return op.emitOpError("expected rows of the result's ")
            << rows << ", and no accumulator, beside rows " << *op.getRows();
-  bool isNarrow = aType.isF16() || aType.isBF16();
   if (op.getKind() && *op.getKind() != MmaKind::Fma && !isNarrow)
     return op.emitOpError("by ")
            << stringifyMmaKind(*op.getKind())
@@ -838,6 +849,8 @@ LogicalResult MmaAsyncOp::verify() {
   if (getKind() && *getKind() != MmaKind::Wgmma)
     return emitOpError("expected wgmma, the only asynchronous product, got ")
            << stringifyMmaKind(*getKind());
+  if (getFrom())
+    return emitOpError("expected no bytes to widen");
   return verifyProduct(*this, getToken().getType().getFragment());
 }
 

@@ -27,11 +27,12 @@ using namespace fovea::tile;
 
 namespace {
 
-/// Finds the fragments of rank 1 that run along the columns of a tile. Values
-/// that must have the same type form one class.
-class Columns {
+/// Finds the fragments of rank 1 that run along the columns of a tile, and those
+/// of rank 2 that products of bytes have as quads. Values that must have the
+/// same type form one class.
+class Classes {
 public:
-  explicit Columns(LaunchOp launch) {
+  explicit Classes(LaunchOp launch) {
     launch->walk([&](Operation *op) { collect(op); });
   }
 
@@ -42,6 +43,13 @@ public:
       if (classes.isEquivalent(value, column))
         return rows;
     return std::nullopt;
+  }
+
+  /// Returns true if products of bytes read `value`, or add to it.
+  bool isInQuads(Value value) const {
+    return llvm::any_of(quads, [&](Value quad) {
+      return classes.isEquivalent(value, quad);
+    });
   }
 
 private:
@@ -76,6 +84,12 @@ private:
       unite(reduce.getInit(), reduce.getResult());
       if (reduce.getDim() == 0 && reduce.getResult().getType().getRank() == 1)
         add(reduce.getResult(), reduce.getInput());
+    } else if (auto product = dyn_cast<MmaOp>(op)) {
+      if (product.getAcc())
+        unite(product.getAcc(), product.getResult());
+      if (product.getFrom())
+        quads.push_back(product.getTransposeB() ? product.getA()
+                                                : product.getResult());
     }
   }
 
@@ -86,6 +100,7 @@ private:
 
   llvm::EquivalenceClasses<Value> classes;
   SmallVector<std::pair<Value, int64_t>> columns;
+  SmallVector<Value> quads;
 };
 
 struct AssignLayouts : fovea::tile::impl::TileAssignLayoutsBase<AssignLayouts> {
@@ -100,7 +115,7 @@ struct AssignLayouts : fovea::tile::impl::TileAssignLayoutsBase<AssignLayouts> {
 
 private:
   LogicalResult assign(LaunchOp launch);
-  LogicalResult assign(Value value, const Columns &columns, int64_t warps);
+  LogicalResult assign(Value value, const Classes &classes, int64_t warps);
   MmaKind chooseKind(MmaOp op, int64_t warps);
   void passLeftOperand(MmaOp op, int64_t warps);
 };
@@ -108,16 +123,16 @@ private:
 } // namespace
 
 LogicalResult AssignLayouts::assign(LaunchOp launch) {
-  Columns columns(launch);
+  Classes classes(launch);
   int64_t warps = launch.getWarps();
   WalkResult result = launch->walk([&](Operation *op) {
     for (Value value : op->getResults())
-      if (failed(assign(value, columns, warps)))
+      if (failed(assign(value, classes, warps)))
         return WalkResult::interrupt();
     for (Region &region : op->getRegions())
       for (Block &block : region)
         for (Value argument : block.getArguments())
-          if (failed(assign(argument, columns, warps)))
+          if (failed(assign(argument, classes, warps)))
             return WalkResult::interrupt();
     if (auto product = dyn_cast<MmaOp>(op)) {
       passLeftOperand(product, warps);
@@ -132,7 +147,7 @@ LogicalResult AssignLayouts::assign(LaunchOp launch) {
   return failure(result.wasInterrupted());
 }
 
-LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
+LogicalResult AssignLayouts::assign(Value value, const Classes &classes,
                                     int64_t warps) {
   if (auto shared = dyn_cast<SharedType>(value.getType())) {
     // Products read these, or threads that widen them. Products of wider
@@ -152,7 +167,7 @@ LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
   // A vector has the layout of a tile of which it is one side.
   std::optional<int64_t> tileRows;
   if (type.getRank() == 1)
-    tileRows = columns.getRows(value);
+    tileRows = classes.getRows(value);
   int64_t rows = tileRows.value_or(type.getShape().front());
   WarpGrid grid = WarpGrid::get(rows, warps);
   // Sums of the parts of rows that threads hold.
@@ -160,6 +175,16 @@ LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
       grid.columns == 1 && grid.divides(rows, /*columns=*/8)) {
     value.setType(type.cloneWith(
         LayoutAttr::getRowThreads(&getContext(), rows, grid.rows)));
+    return success();
+  }
+  if (type.getRank() == 2 && classes.isInQuads(value)) {
+    if (grid.columns != 1 || !grid.divides(rows, /*columns=*/16) || type.getShape().back() % 16)
+      return emitError(value.getLoc())
+             << "cannot lay out " << type << " over " << warps
+             << " warps, for products of bytes: expected rows in multiples of "
+             << 16 * warps << " and columns in multiples of 16";
+    value.setType(type.cloneWith(LayoutAttr::getQuads(
+        &getContext(), rows, type.getShape().back(), grid.rows)));
     return success();
   }
   bool isRow = type.getRank() == 1 && !tileRows;
@@ -194,6 +219,8 @@ void AssignLayouts::passLeftOperand(MmaOp op, int64_t warps) {
 }
 
 MmaKind AssignLayouts::chooseKind(MmaOp op, int64_t warps) {
+  if (op.getFrom())
+    return MmaKind::MmaSync;
   if (op.getB().getType().getElementBytes() != 2)
     return MmaKind::Fma;
   ArrayRef<int64_t> shape = op.getResult().getType().getShape();

@@ -180,7 +180,7 @@ static void splitProducts(LaunchOp launch) {
     Value token = MmaAsyncOp::create(
         builder, product.getLoc(), type, product.getA(), product.getB(), sum,
         product.getTransposeBAttr(), product.getKindAttr(),
-        product.getInnerAttr(), product.getRowsAttr());
+        product.getInnerAttr(), product.getRowsAttr(), product.getFromAttr());
     product.getResult().replaceAllUsesWith(
         WaitMmaOp::create(builder, product.getLoc(), token));
     product.erase();

@@ -470,7 +470,8 @@ void SpecializeWarps::specialize(LaunchOp launch) {
           {lanes == 1 ? "store" : ("store" + Twine(lane)).str(), slice, lane});
   }
   builder.setInsertionPointToStart(&roles.getBody().front());
-  int64_t free = kGroupWarps;
+  int64_t free = std::max<int64_t>(machine::getServiceWarps(warps),
+                                   static_cast<int64_t>(services.size()));
   for (const auto &[index, service] : llvm::enumerate(services)) {
     int64_t share = free / static_cast<int64_t>(services.size() - index);
     LDBG() << "  role " << service.name << ": "

@@ -302,8 +302,9 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     - `widen = n`, GPUs with bulk copies only, forward pass: keys and values whose
       graph widens them from 8 bits (`f8E4M3FN`) are copied as bytes, `stages`
       tiles of them, and `n` more warps of each block, 4 or 8, widen them into two
-      tiles that products read. Without it (0, the default) a kernel in front
-      writes what they are widened to;
+      tiles that products read. With `widen = products` the warps that compute
+      widen them in registers, for products by `mma.sync`. Without it (0, the
+      default) a kernel in front writes what they are widened to;
     - `parts = 3`, GPUs with WGMMA only, forward pass of f32 operands: each operand
       is the sum of three parts in bf16, of whose products tensor cores compute the
       six that f32 can tell from zero (`tile-split-products`). With 0 (the default)
@@ -334,6 +335,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
                    maximum = stale, products = alternating, groups = in_turn>
     #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 3,
                    widen = 4>
+    #attn.schedule<tile = 16x64, order = linear, warps = 1, stages = 3,
+                   split = 4, widen = products>
     #attn.schedule<tile = 192x64, order = linear, warps = 12, stages = 2,
                    captures = tiled>
     #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2,
@@ -409,6 +412,13 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       std::optional<int64_t> cluster = {};
       GradientsAttr gradients = {};
     };
+    /// The `widen` of products that widen bytes themselves.
+    static constexpr int64_t kInProducts = -1;
+    bool widensInProducts() const { return getWiden() == kInProducts; }
+    /// Returns the warps of a block that only widen.
+    int64_t getWideners() const {
+      return widensInProducts() ? 0 : getWiden();
+    }
     /// Returns true if the keys of a tile of queries are in several parts.
     bool isSplit() const { return getSplit() > 1 || getSplitSize(); }
     /// Returns the parts that `keys` are divided into, at least one.

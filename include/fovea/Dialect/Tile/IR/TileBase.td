@@ -155,6 +155,11 @@ def Tile_LayoutAttr : Tile_Attr<"Layout", "layout"> {
     /// row of the accumulator of `warps` warps.
     static LayoutAttr getRowThreads(::mlir::MLIRContext *context, int64_t rows,
                                     int64_t warps);
+    /// Returns the layout of `warps` warps with 16 rows each, in which a thread
+    /// has four neighbours of 16 columns of a row: of what products by `mma.sync`
+    /// whose right operand they widen from bytes read and add to.
+    static LayoutAttr getQuads(::mlir::MLIRContext *context, int64_t rows,
+                               int64_t columns, int64_t warps);
     /// Returns the `columnWarps` for which this is the accumulator, up to a
     /// permutation of registers, which is also returned; nullopt if there is
     /// none.

@@ -956,14 +956,16 @@ class Tile_ProductOp<string mnemonic, Type accType>
                        Optional<accType>:$acc, UnitAttr:$transpose_b,
                        OptionalAttr<Tile_MmaKindEnum>:$kind,
                        OptionalAttr<DenseI64ArrayAttr>:$inner,
-                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$rows);
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$rows,
+                       OptionalAttr<TypeAttr>:$from);
   let builders = [
     OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$a,
                    "::mlir::Value":$b, "::mlir::Value":$acc,
                    "::mlir::UnitAttr":$transposeB,
                    CArg<"::fovea::tile::MmaKindAttr", "{}">:$kind), [{
       build($_builder, $_state, result, a, b, acc, transposeB, kind,
-            ::mlir::DenseI64ArrayAttr(), /*rows=*/::mlir::IntegerAttr());
+            ::mlir::DenseI64ArrayAttr(), /*rows=*/::mlir::IntegerAttr(),
+            /*from=*/::mlir::TypeAttr());
     }]>,
     OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$a,
                    "::mlir::Value":$b, "::mlir::Value":$acc, "bool":$transposeB,
@@ -999,10 +1001,14 @@ def MmaOp : Tile_ProductOp<"mma", Tile_AnyFragment> {
 
     With `rows n`, and without `acc`, nothing needs the result's rows from `n` on,
     which may be zero: what is computed from registers of such rows folds away.
+
+    With `from` the elements of `b` are `i8`, the bits of numbers of that type,
+    `f8E4M3FN`, which the product widens, exactly, to the type of `a`, f16 or bf16,
+    in registers: by `mma_sync` only.
   }];
   let results = (outs Tile_AnyFragment:$result);
   let assemblyFormat = [{
-    ($kind^)? $a `,` $b (`into` $acc^)? (`transpose_b` $transpose_b^)?
+    ($kind^)? $a `,` $b (`from` $from^)? (`into` $acc^)? (`transpose_b` $transpose_b^)?
     (`inner` $inner^)? (`rows` $rows^)? attr-dict `:` qualified(type($a)) `,` qualified(type($b)) (`,` qualified(type($acc))^)? `->` qualified(type($result))
   }];
 }
