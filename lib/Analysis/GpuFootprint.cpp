@@ -61,7 +61,7 @@ static GpuFootprint getThreads(ScheduleAttr schedule,
   // does not need.
   int64_t threads = warps * machine::kWarpSize;
   int64_t copyThreads = target.getGpuArch().hasBulkCopies
-                            ? machine::getServiceWarps(warps) * machine::kWarpSize
+                            ? machine::kGroupWarps * machine::kWarpSize
                             : 0;
   int64_t wideners = schedule.getWideners();
   footprint.threads = threads + copyThreads + wideners * machine::kWarpSize;
@@ -108,6 +108,11 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
     tiles += getTiles(std::min(schedule.getStages(), kWidenedSlots), bytes);
   footprint.sharedBytes = copies * getSharedBytes(queries, headDim, bytes) +
                           tiles + kSharedAlignment;
+  // Warps that share keys exchange maxima, sums and probabilities.
+  auto grid = WarpGrid::get(queries, schedule.getWarps());
+  if (grid.columns > 1)
+    footprint.sharedBytes += 2 * getSharedBytes(queries, grid.columns, 4) +
+                             getSharedBytes(queries, keys, bytes);
   bool hasCaptures =
       !captures.reads.empty() && schedule.getCaptures() == Captures::Tiled;
   if (hasCaptures)
@@ -131,6 +136,10 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
       footprint.usesWgmma && schedule.getProducts() == Products::Overlapped;
   int64_t probabilities =
       bytes == 2 ? copies * scores / 2 * (isOverlapped ? 2 : 1) : 0;
+  // Each warp has all of its queries beside keys that it widens.
+  int64_t lefts =
+      schedule.widensInProducts() ? copies * queries * headDim / 2 * grid.columns
+                                  : 0;
   // Products of parts have an accumulator of their own. Where it has a part of
   // the columns, most products follow the softmax, when its scores are over.
   if (parts)
@@ -138,7 +147,7 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
   if (columns < valueDim)
     scores = 0;
   footprint.registers =
-      llvm::divideCeil(scores + output + probabilities, threads) +
+      llvm::divideCeil(scores + output + probabilities + lefts, threads) +
       kOtherRegisters + (hasCaptures ? kTileReadRegisters : 0);
   return footprint;
 }

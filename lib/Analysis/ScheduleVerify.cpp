@@ -9,6 +9,7 @@
 #include "fovea/Analysis/GpuFootprint.h"
 #include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Analysis/Widening.h"
+#include "fovea/Dialect/Tile/IR/Warps.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -25,6 +26,20 @@ static LogicalResult verifyWarps(Operation *op, ScheduleAttr schedule,
   if (!isa<AttentionBackwardOp>(op)) {
     if (schedule.getQueryTile() % (16 * warps) == 0)
       return success();
+    // Warps share keys where products widen them.
+    auto grid = tile::WarpGrid::get(schedule.getQueryTile(), warps);
+    int64_t columns = 16 * grid.columns;
+    if (schedule.widensInProducts() &&
+        schedule.getQueryTile() % (16 * grid.rows) == 0) {
+      if (schedule.getKeyTile() % columns == 0 &&
+          (ShapedType::isDynamic(valueDim) || valueDim % columns == 0))
+        return success();
+      return op->emitOpError()
+             << "has a schedule of which " << grid.columns
+             << " warps share keys, and features of values, by multiples of 16, "
+                "but there are "
+             << schedule.getKeyTile() << " and " << valueDim;
+    }
     return op->emitOpError()
            << "has a schedule whose tile must have a multiple of 16 queries "
               "for each of "

@@ -12,6 +12,7 @@
 #include "fovea/Analysis/Formula.h"
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
+#include "fovea/Dialect/Tile/IR/Warps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -71,6 +72,9 @@ LogicalResult AttentionBuilder::checkSizes() {
   sizes.element = cast<FloatType>(query.getElementType());
   sizes.accumulation = first.getAccumulationType();
   sizes.keys = sizes.queries = 0;
+  auto grid =
+      tile::WarpGrid::get(schedule.getQueryTile(), schedule.getWarps());
+  sizes.keyWarps = grid.columns;
   for (OnlineAttentionOp pass : passes) {
     for (Value operand : {pass.getQuery(), pass.getKey(), pass.getValue()}) {
       if (getElementTypeOrSelf(operand) != sizes.element)
@@ -87,9 +91,9 @@ LogicalResult AttentionBuilder::checkSizes() {
     if (pass.getRows())
       return fail("its queries are packed");
     std::optional<int64_t> queries =
-        getPaddedBound(pass.getQuery(), kProductMultiple * schedule.getWarps());
+        getPaddedBound(pass.getQuery(), kProductMultiple * grid.rows);
     std::optional<int64_t> keys =
-        getPaddedBound(pass.getKey(), kProductMultiple);
+        getPaddedBound(pass.getKey(), kProductMultiple * grid.columns);
     if (!keys || !queries)
       return fail("a tile has no known bound");
     sizes.queries = std::max(sizes.queries, *queries);
@@ -644,6 +648,8 @@ LogicalResult AttentionBuilder::convertFinalize(FinalizeOp op) {
   ScoreUnit unit = ScoreUnit::get(pass);
   if (launch.getPersistent() == ItemOrder::Shared && passes.size() == 1)
     *running = emitCombinedParts(rewriter, op.getLoc(), sizes, *running, unit);
+  if (sizes.keyWarps > 1)
+    running->sum = exchangeParts(rewriter, op.getLoc(), running->sum);
   auto type = cast<FloatType>(getElementTypeOrSelf(op.getOutput()));
   Value output =
       emitOutput(rewriter, op.getLoc(), sizes, *running, unit, init, type);

@@ -146,6 +146,7 @@ private:
   Value added(Value a, Value b);
   Value addTo(Value sums, Value probabilities);
   Value getStepSums(Value probabilities);
+  Value maximum(Value scores, Value max);
   bool drops() {
     return op.getDropout() && op.getDropout()->convertToDouble() > 0;
   }
@@ -363,11 +364,23 @@ Value StepEmitter::weights(Value probabilities) {
       });
 }
 
+/// Returns the maximum of each row with `max`.
+Value StepEmitter::maximum(Value scores, Value max) {
+  if (sizes.keyWarps > 1) {
+    Value least = math.fill(sizes.getSums(), -kInfinity);
+    Value parts = ReduceOp::create(builder, loc, least.getType(),
+                                   Reduction::Max, scores, least, /*dim=*/1,
+                                   /*neighbors=*/true);
+    scores = exchangeParts(builder, loc, parts);
+  }
+  return math.reduce(Reduction::Max, scores, max);
+}
+
 RunningValues StepEmitter::emitExact(Value scores, RunningValues running,
                                      Value &left) {
   RunningValues next = running;
   if (op.updatesMax()) {
-    next.max = math.reduce(Reduction::Max, scores, running.max);
+    next.max = maximum(scores, running.max);
     if (!op.updatesSum() && !op.updatesAcc())
       return next;
   }
@@ -566,6 +579,10 @@ RunningValues StepEmitter::restartWhole(const StaleStep &stale,
 Value StepEmitter::addTo(Value sums, Value probabilities) {
   if (sizes.getSums() == sizes.getRows())
     return math.reduce(Reduction::Add, probabilities, sums);
+  if (sizes.keyWarps > 1)
+    return ReduceOp::create(builder, loc, sums.getType(), Reduction::Add,
+                            probabilities, sums, /*dim=*/1,
+                            /*neighbors=*/true);
   auto parts =
       FragmentType::get(builder.getContext(), {sizes.queries, kThreadColumns},
                         sizes.accumulation, LayoutAttr());
@@ -687,6 +704,14 @@ RunningValues fovea::emitCombinedParts(OpBuilder &builder, Location loc,
   Value acc = add(first.acc, second.acc), sum = add(first.sum, second.sum);
   tile::YieldOp::create(builder, loc, ValueRange{acc, max, sum});
   return {combine.getResult(0), combine.getResult(1), combine.getResult(2)};
+}
+
+Value fovea::exchangeParts(OpBuilder &builder, Location loc, Value parts) {
+  auto type = cast<FragmentType>(parts.getType());
+  auto tile = SharedType::get(builder.getContext(), type.getShape(),
+                              type.getElementType(), /*swizzle=*/0);
+  return FromSharedOp::create(builder, loc, type,
+                              ToSharedOp::create(builder, loc, tile, parts));
 }
 
 //===----------------------------------------------------------------------===//

@@ -43,6 +43,11 @@ RunningValues emitCombinedParts(mlir::OpBuilder &builder, mlir::Location loc,
                                 const TileSizes &sizes, RunningValues running,
                                 ScoreUnit unit);
 
+/// Returns a fragment of a number of each warp that shares a row, such as sums,
+/// of which every thread has all of its row.
+mlir::Value exchangeParts(mlir::OpBuilder &builder, mlir::Location loc,
+                          mlir::Value parts);
+
 /// Returns the output `acc / sum` in elements of `type`; zeros in rows without
 /// a key. The sum is 0 in these rows only: in others it is at least the
 /// exponential of a maximum, about 1, or NaN. `init`, null or the score of one

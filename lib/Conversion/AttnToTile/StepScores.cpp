@@ -50,7 +50,8 @@ FragmentType TileSizes::getRows() const {
 FragmentType TileSizes::getSums() const {
   if (!usesTensorCores())
     return getRows();
-  return FragmentType::get(accumulation.getContext(), {queries, kRowThreads},
+  return FragmentType::get(accumulation.getContext(),
+                           {queries, keyWarps > 1 ? keyWarps : kRowThreads},
                            accumulation, LayoutAttr());
 }
 

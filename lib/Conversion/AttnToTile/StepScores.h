@@ -40,6 +40,8 @@ struct TileSizes {
   /// Element types of the operands of products, and of the running values.
   mlir::FloatType element;
   mlir::FloatType accumulation;
+  /// The warps that share the keys of a row of scores.
+  int64_t keyWarps = 1;
 
   bool usesTensorCores() const { return element.getIntOrFloatBitWidth() == 16; }
   tile::FragmentType getScores() const;
@@ -49,7 +51,7 @@ struct TileSizes {
   tile::FragmentType getRows() const;
   /// Sums of rows; for tensor cores, which leave no time to exchange them in
   /// each step, in four parts, of the columns that a thread has: their numbers
-  /// divided by two are equal modulo four.
+  /// divided by two are equal modulo four. Warps that share keys have a sum each.
   tile::FragmentType getSums() const;
 };
 

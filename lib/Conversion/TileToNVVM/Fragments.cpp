@@ -146,24 +146,14 @@ struct ConvertReduce final : OpConversionPattern<ReduceOp> {
   matchAndRewrite(ReduceOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     LayoutAttr layout = op.getInput().getType().getLayout();
-    if (op.getResult().getType().getRank() == 2) {
-      reduceInThreads(op, adaptor, rewriter);
-      return success();
-    }
+    if (op.getResult().getType().getRank() == 2)
+      return reduceInPart(op, adaptor, rewriter);
     int64_t dim = op.getDim();
     LayoutAttr reduced = layout.dropDim(dim);
-    SmallVector<int64_t> distances;
-    int64_t weight = 1;
-    for (const Digit &digit : layout.getThreads()) {
-      if (digit.dim == dim) {
-        if (!llvm::isPowerOf2_64(digit.size) || !llvm::isPowerOf2_64(weight))
-          return op.emitOpError("expected the threads along dimension ")
-                 << dim << " to differ in bits of their number, got " << layout;
-        for (int64_t distance = 1; distance < digit.size; distance *= 2)
-          distances.push_back(weight * distance);
-      }
-      weight *= digit.size;
-    }
+    FailureOr<SmallVector<int64_t>> distances =
+        getDistances(op, layout.getShape()[dim]);
+    if (failed(distances))
+      return failure();
 
     // Registers in ascending order, then threads.
     SmallVector<Value> partial(reduced.getNumRegisters());
@@ -173,9 +163,7 @@ struct ConvertReduce final : OpConversionPattern<ReduceOp> {
                             ? combine(rewriter, op, partial[target], value)
                             : Value(value);
     for (Value &value : partial)
-      for (int64_t distance : distances)
-        value = combine(rewriter, op, value,
-                        exchange(rewriter, op.getLoc(), value, distance));
+      value = combineThreads(rewriter, op, value, *distances);
 
     SmallVector<int64_t> permutation =
         *op.getResult().getType().getLayout().getPermutationFrom(reduced);
@@ -187,18 +175,59 @@ struct ConvertReduce final : OpConversionPattern<ReduceOp> {
   }
 
 private:
-  /// Combines elements in part: those of each register of the result.
-  static void reduceInThreads(ReduceOp op, OneToNOpAdaptor adaptor,
-                              ConversionPatternRewriter &rewriter) {
+  /// Returns how far apart threads are that have elements along the dimension,
+  /// less than `reach` apart, for a butterfly.
+  static FailureOr<SmallVector<int64_t>> getDistances(ReduceOp op,
+                                                      int64_t reach) {
+    int64_t dim = op.getDim(), weight = 1;
+    LayoutAttr layout = op.getInput().getType().getLayout();
+    SmallVector<int64_t> distances;
+    for (const Digit &digit : layout.getThreads()) {
+      if (digit.dim == dim && digit.stride < reach) {
+        if (!llvm::isPowerOf2_64(digit.size) || !llvm::isPowerOf2_64(weight))
+          return op.emitOpError("expected the threads along dimension ")
+                 << dim << " to differ in bits of their number, got " << layout;
+        for (int64_t distance = 1; distance < digit.size; distance *= 2)
+          distances.push_back(weight * distance);
+      }
+      weight *= digit.size;
+    }
+    return distances;
+  }
+
+  static Value combineThreads(OpBuilder &builder, ReduceOp op, Value value,
+                              ArrayRef<int64_t> distances) {
+    for (int64_t distance : distances)
+      value = combine(builder, op, value,
+                      exchange(builder, op.getLoc(), value, distance));
+    return value;
+  }
+
+  /// Combines elements in part: those of each register of the result, and of
+  /// the threads that have as many neighbours.
+  static LogicalResult reduceInPart(ReduceOp op, OneToNOpAdaptor adaptor,
+                                    ConversionPatternRewriter &rewriter) {
     SmallVector<int64_t> targets = *op.getCombinedRegisters();
     SmallVector<Value> results(adaptor.getInit().size());
     for (auto [value, target] : llvm::zip_equal(adaptor.getInput(), targets))
       results[target] = results[target]
                             ? combine(rewriter, op, results[target], value)
                             : Value(value);
+    SmallVector<int64_t> distances;
+    if (op.getNeighbors()) {
+      int64_t dim = op.getDim();
+      FailureOr<SmallVector<int64_t>> found =
+          getDistances(op, op.getInput().getType().getShape()[dim] /
+                               op.getResult().getType().getShape()[dim]);
+      if (failed(found))
+        return failure();
+      distances = std::move(*found);
+    }
     for (auto [init, result] : llvm::zip_equal(adaptor.getInit(), results))
-      result = combine(rewriter, op, init, result);
+      result = combine(rewriter, op, init,
+                       combineThreads(rewriter, op, result, distances));
     rewriter.replaceOpWithMultiple(op, {results});
+    return success();
   }
 
   static Value combine(OpBuilder &builder, ReduceOp op, Value a, Value b) {

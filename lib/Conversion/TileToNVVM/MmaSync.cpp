@@ -9,6 +9,8 @@
 #include "Products.h"
 #include "WidenBytes.h"
 
+#include "fovea/Dialect/Tile/IR/Warps.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -103,14 +105,11 @@ private:
 
 LogicalResult MmaSync::verify() {
   FragmentType result = op.getResult().getType();
+  int64_t warps = getNumThreads(op) / kWarpSize;
   SmallVector<int64_t> permutation;
-  if (widens()) {
-    // That the result is in quads, or in whole rows, is asked for below.
-    columnWarps = 1;
-    if (!isa<FragmentType>(op.getA().getType()))
-      return op.emitOpError("by mma_sync expected a left operand in registers "
-                            "beside bytes, got ")
-             << op.getA().getType();
+  if (widens() && !op.getTransposeB()) {
+    // That the result is in quads is asked for below.
+    columnWarps = WarpGrid::get(shape.rows, warps).columns;
   } else if (std::optional<int64_t> found =
                  result.getLayout().getColumnWarps(permutation)) {
     columnWarps = *found;
@@ -119,9 +118,14 @@ LogicalResult MmaSync::verify() {
                           "16 rows and 8 columns a warp, got ")
            << result;
   }
-  rowWarps = getNumThreads(op) / kWarpSize / columnWarps;
-  if (widens() && (shape.rows % (kMmaRows * rowWarps) ||
-                   shape.columns % (2 * kMmaColumns)))
+  rowWarps = warps / columnWarps;
+  if (widens() && op.getTransposeB() && !isa<FragmentType>(op.getA().getType()))
+    return op.emitOpError("by mma_sync expected a left operand in registers "
+                          "beside bytes along it, got ")
+           << op.getA().getType();
+  if (widens() && !op.getTransposeB() &&
+      (shape.rows % (kMmaRows * rowWarps) ||
+       shape.columns % (2 * kMmaColumns * columnWarps)))
     return op.emitOpError("by mma_sync, of bytes, expected whole fragments of 16 "
                           "rows and 16 columns a warp, got ")
            << result;
@@ -166,11 +170,15 @@ Value MmaSync::getColumnWarp() {
 LogicalResult MmaSync::prepareA(ValueRange a) {
   if (auto type = dyn_cast<FragmentType>(op.getA().getType())) {
     // Four neighbours along K are one operand's pair and the next one's.
-    auto getLayout = widens() && op.getTransposeB() ? LayoutAttr::getQuads
-                                                    : LayoutAttr::getRowOwned;
-    FailureOr<SmallVector<Value>> registers = reorderRegisters(
-        op, type, a,
-        getLayout(op.getContext(), shape.rows, shape.inner, rowWarps));
+    MLIRContext *context = op.getContext();
+    auto layout = widens() && op.getTransposeB()
+                      ? LayoutAttr::getQuads(context, shape.rows, shape.inner,
+                                             rowWarps, columnWarps,
+                                             /*isWhole=*/true)
+                      : LayoutAttr::getRowOwned(context, shape.rows,
+                                                shape.inner, rowWarps);
+    FailureOr<SmallVector<Value>> registers =
+        reorderRegisters(op, type, a, layout);
     if (failed(registers))
       return failure();
     aRegisters = std::move(*registers);
@@ -191,16 +199,23 @@ LogicalResult MmaSync::prepareA(ValueRange a) {
 LayoutAttr MmaSync::getResultLayout() {
   if (widens() && !op.getTransposeB())
     return LayoutAttr::getQuads(op.getContext(), shape.rows, shape.columns,
-                                rowWarps);
+                                rowWarps, columnWarps, /*isWhole=*/false);
   return LayoutAttr::getAccumulator(op.getContext(), shape.rows, shape.columns,
                                     rowWarps, columnWarps);
 }
 
 void MmaSync::prepareB(Value address) {
+  int64_t warpColumns = shape.columns / columnWarps;
+  Value firstColumn;
+  if (columnWarps > 1)
+    firstColumn = arith::MulIOp::create(rewriter, loc, getColumnWarp(),
+                                        getI32(rewriter, loc, warpColumns));
   if (widens() && op.getTransposeB()) {
     // Matrices: 8 columns each, of one step.
-    bShared.emplace(rewriter, loc, op.getB().getType(), address,
-                    getLaneBits(0, 5, 1),
+    Value column = getLaneBits(0, 5, 1);
+    if (firstColumn)
+      column = arith::AddIOp::create(rewriter, loc, column, firstColumn);
+    bShared.emplace(rewriter, loc, op.getB().getType(), address, column,
                     ThreadPart{getI32(rewriter, loc, 0), 0});
     return;
   }
@@ -209,12 +224,9 @@ void MmaSync::prepareB(Value address) {
   int64_t columns = widens() ? kMatrixBytes : kMatrix;
   Value inner = getLaneBits(3, 1, kMatrix), column = getLaneBits(4, 1, columns);
   uint64_t columnBits = columns;
-  if (columnWarps > 1) {
-    int64_t warpColumns = shape.columns / columnWarps;
-    Value first = arith::MulIOp::create(rewriter, loc, getColumnWarp(),
-                                        getI32(rewriter, loc, warpColumns));
-    column = arith::AddIOp::create(rewriter, loc, column, first);
-    columnBits = llvm::isPowerOf2_64(warpColumns) && warpColumns > kMatrix
+  if (firstColumn) {
+    column = arith::AddIOp::create(rewriter, loc, column, firstColumn);
+    columnBits = llvm::isPowerOf2_64(warpColumns) && warpColumns > columns
                      ? columnBits | ~uint64_t(warpColumns - 1)
                      : ~uint64_t(0);
   }

@@ -158,14 +158,20 @@ LayoutAttr::getJoinedRegisters(LayoutAttr to) const {
   for (auto [size, joined] : llvm::zip_equal(getShape(), to.getShape()))
     factors.push_back(size / joined);
   // A thread whose elements are all multiples of the factor apart from another
-  // one's shares no result with it.
+  // one's shares no result with it. Those within a factor, which exchange what
+  // they have, all have the result.
   SmallVector<Digit> threads(getThreads());
-  for (Digit &digit : threads)
-    if (digit.dim != Digit::kReplicated) {
-      if (digit.stride % factors[digit.dim])
-        return std::nullopt;
-      digit.stride /= factors[digit.dim];
-    }
+  for (Digit &digit : threads) {
+    if (digit.dim == Digit::kReplicated)
+      continue;
+    int64_t factor = factors[digit.dim];
+    if (factor % (digit.stride * digit.size) == 0 && factor > 1)
+      digit = {digit.size, 0, Digit::kReplicated};
+    else if (digit.stride % factor)
+      return std::nullopt;
+    else
+      digit.stride /= factor;
+  }
   if (splitDigits(threads) != splitDigits(to.getThreads()))
     return std::nullopt;
   return moveRegisters(*this, to, [&](int64_t place, int64_t dim) {
@@ -235,17 +241,39 @@ LayoutAttr LayoutAttr::getRowThreads(MLIRContext *context, int64_t rows,
 }
 
 LayoutAttr LayoutAttr::getQuads(MLIRContext *context, int64_t rows,
-                                int64_t columns, int64_t warps) {
-  assert(rows % (16 * warps) == 0 && columns % 16 == 0 && "partial fragments");
+                                int64_t columns, int64_t rowWarps,
+                                int64_t columnWarps, bool isWhole) {
+  int64_t warpColumns = isWhole ? columns : columns / columnWarps;
+  assert(rows % (16 * rowWarps) == 0 && warpColumns % 16 == 0 &&
+         "partial fragments");
   SmallVector<Digit> registers, threads;
   addDigit(registers, 4, 1, 1);
   addDigit(registers, 2, 8, 0);
-  addDigit(registers, columns / 16, 16, 1);
-  addDigit(registers, rows / (16 * warps), 16 * warps, 0);
+  addDigit(registers, warpColumns / 16, 16, 1);
+  addDigit(registers, rows / (16 * rowWarps), 16 * rowWarps, 0);
   addDigit(threads, kRowThreads, 4, 1);
   addDigit(threads, 8, 1, 0);
-  addDigit(threads, warps, 16, 0);
+  addDigit(threads, rowWarps, 16, 0);
+  addDigit(threads, columnWarps, isWhole ? 0 : warpColumns,
+           isWhole ? Digit::kReplicated : 1);
   return get(context, {rows, columns}, registers, threads);
+}
+
+LayoutAttr LayoutAttr::getWarpColumns(MLIRContext *context, int64_t rows,
+                                      int64_t rowWarps, int64_t columnWarps,
+                                      bool isWhole) {
+  assert(rows % (16 * rowWarps) == 0 && "partial fragments");
+  SmallVector<Digit> registers, threads;
+  if (isWhole)
+    addDigit(registers, columnWarps, 1, 1);
+  addDigit(registers, 2, 8, 0);
+  addDigit(registers, rows / (16 * rowWarps), 16 * rowWarps, 0);
+  addDigit(threads, kRowThreads, 0, Digit::kReplicated);
+  addDigit(threads, 8, 1, 0);
+  addDigit(threads, rowWarps, 16, 0);
+  addDigit(threads, columnWarps, isWhole ? 0 : 1,
+           isWhole ? Digit::kReplicated : 1);
+  return get(context, {rows, columnWarps}, registers, threads);
 }
 
 std::optional<int64_t>

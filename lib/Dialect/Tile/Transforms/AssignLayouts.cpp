@@ -45,14 +45,17 @@ public:
     return std::nullopt;
   }
 
-  /// Returns true if products of bytes read `value`, or add to it.
-  bool isInQuads(Value value) const {
-    return llvm::any_of(quads, [&](Value quad) {
-      return classes.isEquivalent(value, quad);
+  /// Returns true if products of bytes add to `value`, and if they read it.
+  bool isSumOfBytes(Value value) const { return contains(results, value); }
+  bool isLeftOfBytes(Value value) const { return contains(lefts, value); }
+
+private:
+  bool contains(ArrayRef<Value> values, Value value) const {
+    return llvm::any_of(values, [&](Value other) {
+      return classes.isEquivalent(value, other);
     });
   }
 
-private:
   void unite(Value a, Value b) {
     if (isa<FragmentType>(a.getType()))
       classes.unionSets(a, b);
@@ -87,9 +90,10 @@ private:
     } else if (auto product = dyn_cast<MmaOp>(op)) {
       if (product.getAcc())
         unite(product.getAcc(), product.getResult());
-      if (product.getFrom())
-        quads.push_back(product.getTransposeB() ? product.getA()
-                                                : product.getResult());
+      if (product.getFrom() && product.getTransposeB())
+        lefts.push_back(product.getA());
+      else if (product.getFrom())
+        results.push_back(product.getResult());
     }
   }
 
@@ -100,7 +104,7 @@ private:
 
   llvm::EquivalenceClasses<Value> classes;
   SmallVector<std::pair<Value, int64_t>> columns;
-  SmallVector<Value> quads;
+  SmallVector<Value> results, lefts;
 };
 
 struct AssignLayouts : fovea::tile::impl::TileAssignLayoutsBase<AssignLayouts> {
@@ -177,14 +181,27 @@ LogicalResult AssignLayouts::assign(Value value, const Classes &classes,
         LayoutAttr::getRowThreads(&getContext(), rows, grid.rows)));
     return success();
   }
-  if (type.getRank() == 2 && classes.isInQuads(value)) {
-    if (grid.columns != 1 || !grid.divides(rows, /*columns=*/16) || type.getShape().back() % 16)
+  bool isWhole = classes.isLeftOfBytes(value);
+  if (type.getRank() == 2 && (isWhole || classes.isSumOfBytes(value))) {
+    int64_t columns = type.getShape().back();
+    int64_t multiple = 16 * (isWhole ? 1 : grid.columns);
+    if (!grid.divides(rows, /*columns=*/8 * grid.columns) || columns % multiple)
       return emitError(value.getLoc())
-             << "cannot lay out " << type << " over " << warps
+             << "cannot lay out " << type << " over " << grid.rows << " by "
+             << grid.columns
              << " warps, for products of bytes: expected rows in multiples of "
-             << 16 * warps << " and columns in multiples of 16";
+             << 16 * grid.rows << " and columns in multiples of " << multiple;
     value.setType(type.cloneWith(LayoutAttr::getQuads(
-        &getContext(), rows, type.getShape().back(), grid.rows)));
+        &getContext(), rows, columns, grid.rows, grid.columns, isWhole)));
+    return success();
+  }
+  // Numbers of the warps that share a row: of each its own, and, read from
+  // shared memory, of all of them.
+  if (type.getRank() == 2 && grid.columns > 1 &&
+      type.getShape().back() == grid.columns) {
+    value.setType(type.cloneWith(LayoutAttr::getWarpColumns(
+        &getContext(), rows, grid.rows, grid.columns,
+        /*isWhole=*/isa_and_present<FromSharedOp>(value.getDefiningOp()))));
     return success();
   }
   bool isRow = type.getRank() == 1 && !tileRows;
@@ -207,6 +224,9 @@ LogicalResult AssignLayouts::assign(Value value, const Classes &classes,
 /// since a warp needs whole rows of it.
 void AssignLayouts::passLeftOperand(MmaOp op, int64_t warps) {
   auto type = dyn_cast<FragmentType>(op.getA().getType());
+  // Each warp has all of what keys of bytes are multiplied by.
+  if (op.getFrom() && op.getTransposeB())
+    return;
   if (!type || WarpGrid::get(type.getShape().front(), warps).columns == 1)
     return;
   auto tile = SharedType::get(&getContext(), type.getShape(),

@@ -470,8 +470,7 @@ void SpecializeWarps::specialize(LaunchOp launch) {
           {lanes == 1 ? "store" : ("store" + Twine(lane)).str(), slice, lane});
   }
   builder.setInsertionPointToStart(&roles.getBody().front());
-  int64_t free = std::max<int64_t>(machine::getServiceWarps(warps),
-                                   static_cast<int64_t>(services.size()));
+  int64_t free = kGroupWarps;
   for (const auto &[index, service] : llvm::enumerate(services)) {
     int64_t share = free / static_cast<int64_t>(services.size() - index);
     LDBG() << "  role " << service.name << ": "

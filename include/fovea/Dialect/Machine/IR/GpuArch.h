@@ -22,12 +22,6 @@ inline constexpr int64_t kWarpSize = 32;
 /// The number of warps in a warp group, which share a `wgmma` and a
 /// `setmaxnreg`.
 inline constexpr int64_t kGroupWarps = 4;
-
-/// Returns the warps that copy, store and deal work beside `warps` that compute:
-/// a group, as registers are dealt to groups, or, beside less than one, a warp.
-inline int64_t getServiceWarps(int64_t warps) {
-  return warps < kGroupWarps ? 1 : kGroupWarps;
-}
 /// The largest number of threads in a block.
 inline constexpr int64_t kLargestBlock = 1024;
 /// The largest number of 32-bit registers of a thread.

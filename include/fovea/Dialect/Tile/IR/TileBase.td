@@ -155,11 +155,19 @@ def Tile_LayoutAttr : Tile_Attr<"Layout", "layout"> {
     /// row of the accumulator of `warps` warps.
     static LayoutAttr getRowThreads(::mlir::MLIRContext *context, int64_t rows,
                                     int64_t warps);
-    /// Returns the layout of `warps` warps with 16 rows each, in which a thread
-    /// has four neighbours of 16 columns of a row: of what products by `mma.sync`
-    /// whose right operand they widen from bytes read and add to.
+    /// Returns the same with four neighbours of a row in each thread: for products
+    /// by `mma.sync` whose right operand they widen from bytes, what they add to,
+    /// or, where each of the `columnWarps` has all columns (`isWhole`), what they
+    /// read.
     static LayoutAttr getQuads(::mlir::MLIRContext *context, int64_t rows,
-                               int64_t columns, int64_t warps);
+                               int64_t columns, int64_t rowWarps,
+                               int64_t columnWarps, bool isWhole);
+    /// Returns the layout of a number for each row and each of the `columnWarps`
+    /// that share it, all of a row in every thread that has a part of it, or, if
+    /// not `isWhole`, that of its own warp.
+    static LayoutAttr getWarpColumns(::mlir::MLIRContext *context, int64_t rows,
+                                     int64_t rowWarps, int64_t columnWarps,
+                                     bool isWhole);
     /// Returns the `columnWarps` for which this is the accumulator, up to a
     /// permutation of registers, which is also returned; nullopt if there is
     /// none.
