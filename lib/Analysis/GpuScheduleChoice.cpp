@@ -308,6 +308,14 @@ static SmallVector<int64_t> getPartCounts(AttentionOp op,
   return counts;
 }
 
+/// Returns true if all queries of a head are the rows of one instruction, whose
+/// keys the warps of a group can share.
+static bool canShareKeys(const AttentionShape &shape) {
+  constexpr int64_t kRows = 16;
+  return shape.queries <= kRows &&
+         shape.valueDim % (16 * kGroupWarps) == 0;
+}
+
 /// Lets queries see the keys of one of many sequences, as long as is usual:
 /// what a mask keeps that reads tensors at positions, as ids of documents, is
 /// not known, and seldom is all.
@@ -560,11 +568,12 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
       !op.getMask().empty() && shape.headDim + shape.valueDim <= 128;
   constexpr int64_t kWideners = 4;
   int64_t widen = getWideningObstacle(op, target) ? 0 : kWideners;
+  bool widensInProducts = widen && canShareKeys(shape);
   auto splitSize = static_cast<int64_t>(op.getSplitSize().value_or(0));
   SmallVector<ScheduleChoice> valid;
   // Bytes of which rings have whole rows.
   constexpr int64_t kNarrowestSwizzle = 32;
-  constexpr int64_t kMostWarps = 16;
+  constexpr int64_t kMostWarps = 16, kMostKeys = 128;
   // The fourth group of the largest tile would have no query.
   bool lacksGroup =
       shape.queries <= (kMostWarps / kGroupWarps - 1) * tile::kGroupRows;
@@ -572,7 +581,7 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
   if (hasRoles)
     warpCounts = {kMostWarps, 12, 8, 4};
   struct Group {
-    int64_t warps, parts;
+    int64_t warps, parts, widen;
     Captures captures;
     RegionNeeds needs;
   };
@@ -582,21 +591,32 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
                            : getPartCounts(op, shape, target, options.passes))
     for (auto [captures, needs] : captureChoices)
       for (int64_t warps : warpCounts)
-        groups.push_back({warps, parts, captures, needs});
-  for (auto [warps, parts, captures, needs] : groups)
+        groups.push_back({warps, parts, widen, captures, needs});
+  if (widensInProducts)
+    for (auto [captures, needs] : captureChoices)
+      groups.push_back({kGroupWarps, /*parts=*/0, ScheduleAttr::kInProducts,
+                        captures, needs});
+  for (auto [warps, parts, widen, captures, needs] : groups)
     for (int64_t rows : {16, 32})
-      for (int64_t keyTile : {128, 112, 96, 80, 64, 48, 32, 16})
+      for (int64_t keyTile : {256, 128, 112, 96, 80, 64, 48, 32, 16})
         // Without roles, products of wide elements take far longer than a
         // copy.
         for (int64_t stages :
              {4, hasRoles || shape.elementBytes == 2 ? 2 : 1, 1}) {
           if (splitSize % keyTile)
             continue;
+          // Warps that share keys have the 16 rows of an instruction, and a
+          // multiple of 16 keys.
+          bool sharesKeys = widen == ScheduleAttr::kInProducts;
+          if (sharesKeys ? rows > 16 || keyTile % (16 * warps)
+                         : keyTile > kMostKeys)
+            continue;
           // Four groups have no registers for products beside softmax, but
           // keep tensor cores busy by themselves.
           bool isAlternating = warps == kMostWarps;
           auto candidate = ScheduleAttr::get(
-              op.getContext(), warps * rows, keyTile, order, warps, stages,
+              op.getContext(), sharesKeys ? rows : warps * rows, keyTile, order,
+              warps, stages,
               Maximum::Exact, KeyOrder::Ascending, QueryTiles::Aligned,
               Blocks::Tiles,
               isAlternating ? Products::Alternating : Products::Overlapped,

@@ -7,6 +7,8 @@
 
 #include "GpuScheduleModel.h"
 
+#include "fovea/Dialect/Tile/IR/Warps.h"
+
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
@@ -191,12 +193,17 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
     products /= double(target.getPeak()) * perCore * kFmaEfficiency * 4 /
                 double(shape.accumulationBytes);
   }
-  // Without WGMMA every warp reads all keys and values from shared memory, at
-  // one byte per lane and cycle.
-  if (!footprint.usesWgmma)
+  double storedBytes = schedule.getWiden() ? 1 : double(shape.elementBytes);
+  // Without WGMMA every warp reads all keys and values from shared memory, or
+  // its share of them, at one byte per lane and cycle.
+  if (!footprint.usesWgmma) {
+    auto grid =
+        tile::WarpGrid::get(schedule.getQueryTile(), schedule.getWarps());
+    double bytes =
+        schedule.widensInProducts() ? 1 : double(shape.elementBytes);
     products =
-        std::max(products, double(schedule.getWarps()) * keys * features *
-                               double(shape.elementBytes) / lanes);
+        std::max(products, double(grid.rows) * keys * features * bytes / lanes);
+  }
   double region = queries * keys * shape.scoreOps / lanes;
   double softmaxOps = model.softmaxOps + (hasParts ? kSplitOps : 0);
   if (schedule.getCaptures() == Captures::Gathered)
@@ -206,7 +213,6 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   if (hasParts)
     rescale += queries * double(shape.valueDim) / lanes;
 
-  double storedBytes = schedule.getWiden() ? 1 : double(shape.elementBytes);
   if (hasParts)
     storedBytes = 2 * double(schedule.getParts());
   double copies = keys * features * storedBytes /
@@ -236,9 +242,13 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   }
   if (schedule.getKeys() == KeyOrder::Descending && groups == 3)
     step *= kDescendingThree;
-  // Threads that widen issue their instructions beside those of softmax.
-  if (schedule.getWiden())
-    step = std::max(step, softmax + keys * features * kWidenOps / lanes);
+  // Threads that widen issue their instructions beside those of softmax, or in
+  // front of products.
+  double widening = keys * features * kWidenOps / lanes;
+  if (schedule.widensInProducts())
+    step += widening;
+  else if (schedule.getWiden())
+    step = std::max(step, softmax + widening);
   step = std::max(step, copies);
   if (schedule.getCluster() > 1)
     step *= shape.visible < 1 ? kMaskedClusterWait : kClusterWait;
