@@ -73,7 +73,7 @@ static GpuFootprint getThreads(ScheduleAttr schedule,
   if (copyThreads)
     if (auto dealt = machine::dealRegisters(registers, warps, wideners))
       footprint.registerLimit = dealt->compute;
-  footprint.takesCore = wideners > 0;
+  footprint.takesCore = schedule.getWiden();
   return footprint;
 }
 
@@ -93,7 +93,8 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
   int64_t copies = parts ? parts : 1;
   // A group with more rows than an instruction takes would wait for itself.
   footprint.usesWgmma =
-      bytes == 2 && !schedule.widensInProducts() && queries == 16 * schedule.getWarps() &&
+      bytes == 2 && !schedule.widensInProducts() &&
+      queries == 16 * schedule.getWarps() &&
       WarpGrid{schedule.getWarps(), 1}.canUseWgmma(target.getGpuArch(), keys,
                                                    /*panel=*/0);
   auto getTiles = [&](int64_t stages, int64_t bytes) {
@@ -137,9 +138,9 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
   int64_t probabilities =
       bytes == 2 ? copies * scores / 2 * (isOverlapped ? 2 : 1) : 0;
   // Each warp has all of its queries beside keys that it widens.
-  int64_t lefts =
-      schedule.widensInProducts() ? copies * queries * headDim / 2 * grid.columns
-                                  : 0;
+  int64_t lefts = schedule.widensInProducts()
+                      ? copies * queries * headDim / 2 * grid.columns
+                      : 0;
   // Products of parts have an accumulator of their own. Where it has a part of
   // the columns, most products follow the softmax, when its scores are over.
   if (parts)

@@ -308,12 +308,28 @@ static SmallVector<int64_t> getPartCounts(AttentionOp op,
   return counts;
 }
 
-/// Returns true if all queries of a head are the rows of one instruction, whose
-/// keys the warps of a group can share.
-static bool canShareKeys(const AttentionShape &shape) {
-  constexpr int64_t kRows = 16;
-  return shape.queries <= kRows &&
-         shape.valueDim % (16 * kGroupWarps) == 0;
+/// Returns the keys of a tile that the warps of a group share, if all queries
+/// of a head are the rows of one instruction: up to 64 KB of bytes; else 0.
+static int64_t getSharedKeyTile(const AttentionShape &shape,
+                                int64_t splitSize) {
+  constexpr int64_t kRows = 16, kMostBytes = 64 << 10;
+  if (shape.queries > kRows || shape.valueDim % (kRows * kGroupWarps))
+    return 0;
+  for (int64_t keys : {256, 128, 64})
+    if (keys * (shape.headDim + shape.valueDim) <= kMostBytes &&
+        splitSize % keys == 0)
+      return keys;
+  return 0;
+}
+
+/// Returns the stages of such tiles: 128 KB or more, which keep memory busy,
+/// and other blocks from the multiprocessor. Two blocks of one, where another
+/// has none, are slower than one on each (H200, 32 heads on 8, d = 128, 16 x
+/// 8k: 90 us, with one 69 in two stages of 256 keys and 72 in four of 128; 64 x
+/// 1k: 45, 49, 52).
+static int64_t countSharedStages(const AttentionShape &shape, int64_t keys) {
+  constexpr int64_t kBytes = 128 << 10;
+  return llvm::divideCeil(kBytes, keys * (shape.headDim + shape.valueDim));
 }
 
 /// Lets queries see the keys of one of many sequences, as long as is usual:
@@ -472,11 +488,12 @@ static ScheduleAttr getClustered(ScheduleAttr persistent, AttentionOp op,
 /// Appends the schedule with keys split so that parts are blocks of up to a few
 /// whole waves, if tiles of queries leave half of the multiprocessors idle and
 /// keys are far more than queries, whose outputs all parts write. Short parts
-/// may be over before an earlier maximum pays off.
+/// may be over before an earlier maximum pays off. If there may be any number
+/// of keys (`isAnyLength`) parts may be empty.
 static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
                          ScheduleAttr schedule, const AttentionShape &shape,
                          const GpuFootprint &footprint,
-                         machine::TargetAttr target) {
+                         machine::TargetAttr target, bool isAnyLength) {
   constexpr int64_t kMostWaves = 4, kMostParts = 128, kKeysPerQuery = 8,
                     kFewestKeys = 64;
   int64_t blocks = countQueryTiles(shape, schedule);
@@ -487,13 +504,16 @@ static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
   if (blocks < 1 || 2 * blocks > target.getCores() ||
       keys < kKeysPerQuery * shape.queries)
     return;
-  int64_t most =
-      std::clamp<int64_t>(keys / kFewestKeys, 1, std::min(steps, kMostParts));
+  int64_t most = std::clamp<int64_t>(keys / kFewestKeys, 1,
+                                     isAnyLength ? kMostParts
+                                                 : std::min(steps, kMostParts));
   for (int64_t wave = 1; wave <= kMostWaves; ++wave) {
     int64_t parts = std::min(wave * slots / blocks, most);
     // Fewer parts may be as long.
-    int64_t longest = llvm::divideCeil(steps, parts);
-    parts = llvm::divideCeil(steps, longest);
+    if (!isAnyLength) {
+      int64_t longest = llvm::divideCeil(steps, parts);
+      parts = llvm::divideCeil(steps, longest);
+    }
     for (Maximum maximum : {schedule.getMaximum(), Maximum::Exact}) {
       ScheduleAttr split =
           schedule.with({.maximum = maximum,
@@ -568,20 +588,39 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
       !op.getMask().empty() && shape.headDim + shape.valueDim <= 128;
   constexpr int64_t kWideners = 4;
   int64_t widen = getWideningObstacle(op, target) ? 0 : kWideners;
-  bool widensInProducts = widen && canShareKeys(shape);
   auto splitSize = static_cast<int64_t>(op.getSplitSize().value_or(0));
+  // Few queries leave warps the time to widen keys themselves, each its own
+  // (H200, caches with lengths, 32 heads on 8, us with a role and so: 1 x 8k
+  // 12.4 and 11.2, 1 x 64k 43.9 and 39.5, 16 x 8k 78.3 and 68.9, 64 x 8k 288
+  // and 250).
+  int64_t sharedKeys = widen ? getSharedKeyTile(shape, splitSize) : 0;
+  if (sharedKeys)
+    widen = ScheduleAttr::kInProducts;
+  bool hasAnyLength =
+      cast<RankedTensorType>(op.getKey().getType()).isDynamicDim(2);
   SmallVector<ScheduleChoice> valid;
   // Bytes of which rings have whole rows.
   constexpr int64_t kNarrowestSwizzle = 32;
-  constexpr int64_t kMostWarps = 16, kMostKeys = 128;
+  constexpr int64_t kMostWarps = 16;
   // The fourth group of the largest tile would have no query.
   bool lacksGroup =
       shape.queries <= (kMostWarps / kGroupWarps - 1) * tile::kGroupRows;
   SmallVector<int64_t> warpCounts{8, 4};
-  if (hasRoles)
+  SmallVector<int64_t> rowCounts{16, 32};
+  SmallVector<int64_t> keyTiles{128, 112, 96, 80, 64, 48, 32, 16};
+  // Without roles, products of wide elements take far longer than a copy.
+  SmallVector<int64_t> stageCounts{
+      4, hasRoles || shape.elementBytes == 2 ? 2 : 1, 1};
+  if (sharedKeys) {
+    warpCounts = {kGroupWarps};
+    rowCounts = {16};
+    keyTiles = {sharedKeys};
+    stageCounts = {countSharedStages(shape, sharedKeys)};
+  } else if (hasRoles) {
     warpCounts = {kMostWarps, 12, 8, 4};
+  }
   struct Group {
-    int64_t warps, parts, widen;
+    int64_t warps, parts;
     Captures captures;
     RegionNeeds needs;
   };
@@ -591,34 +630,20 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
                            : getPartCounts(op, shape, target, options.passes))
     for (auto [captures, needs] : captureChoices)
       for (int64_t warps : warpCounts)
-        groups.push_back({warps, parts, widen, captures, needs});
-  if (widensInProducts)
-    for (auto [captures, needs] : captureChoices)
-      groups.push_back({kGroupWarps, /*parts=*/0, ScheduleAttr::kInProducts,
-                        captures, needs});
-  for (auto [warps, parts, widen, captures, needs] : groups)
-    for (int64_t rows : {16, 32})
-      for (int64_t keyTile : {256, 128, 112, 96, 80, 64, 48, 32, 16})
-        // Without roles, products of wide elements take far longer than a
-        // copy.
-        for (int64_t stages :
-             {4, hasRoles || shape.elementBytes == 2 ? 2 : 1, 1}) {
+        groups.push_back({warps, parts, captures, needs});
+  for (auto [warps, parts, captures, needs] : groups)
+    for (int64_t rows : rowCounts)
+      for (int64_t keyTile : keyTiles)
+        for (int64_t stages : stageCounts) {
           if (splitSize % keyTile)
-            continue;
-          // Warps that share keys have the 16 rows of an instruction, and a
-          // multiple of 16 keys.
-          bool sharesKeys = widen == ScheduleAttr::kInProducts;
-          if (sharesKeys ? rows > 16 || keyTile % (16 * warps)
-                         : keyTile > kMostKeys)
             continue;
           // Four groups have no registers for products beside softmax, but
           // keep tensor cores busy by themselves.
           bool isAlternating = warps == kMostWarps;
           auto candidate = ScheduleAttr::get(
-              op.getContext(), sharesKeys ? rows : warps * rows, keyTile, order,
-              warps, stages,
-              Maximum::Exact, KeyOrder::Ascending, QueryTiles::Aligned,
-              Blocks::Tiles,
+              op.getContext(), sharedKeys ? rows : warps * rows, keyTile, order,
+              warps, stages, Maximum::Exact, KeyOrder::Ascending,
+              QueryTiles::Aligned, Blocks::Tiles,
               isAlternating ? Products::Alternating : Products::Overlapped,
               WarpGroups::Free, captures, /*split=*/1, splitSize, widen, parts);
           GpuFootprint footprint = getGpuFootprint(
@@ -633,7 +658,7 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
           if (isStale)
             candidate =
                 candidate.with({.maximum = Maximum::Stale, .keys = keys});
-          else if (stages > 2 || isAlternating)
+          else if ((stages > 2 && !sharedKeys) || isAlternating)
             continue;
           if (isStale && !isAlternating)
             footprint.registers =
@@ -684,7 +709,8 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
                 choices.push_back(clustered);
           }
           if (!splitSize)
-            appendSplits(choices, candidate, shape, footprint, target);
+            appendSplits(choices, candidate, shape, footprint, target,
+                         /*isAnyLength=*/sharedKeys && hasAnyLength);
           for (ScheduleAttr choice : llvm::to_vector(choices))
             if (ScheduleAttr inTurn = getInTurn(choice, shape, footprint)) {
               if (inTurn.getProducts() == choice.getProducts())

@@ -199,8 +199,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   if (!footprint.usesWgmma) {
     auto grid =
         tile::WarpGrid::get(schedule.getQueryTile(), schedule.getWarps());
-    double bytes =
-        schedule.widensInProducts() ? 1 : double(shape.elementBytes);
+    double bytes = schedule.widensInProducts() ? 1 : double(shape.elementBytes);
     products =
         std::max(products, double(grid.rows) * keys * features * bytes / lanes);
   }

@@ -34,11 +34,11 @@ static LogicalResult verifyWarps(Operation *op, ScheduleAttr schedule,
       if (schedule.getKeyTile() % columns == 0 &&
           (ShapedType::isDynamic(valueDim) || valueDim % columns == 0))
         return success();
-      return op->emitOpError()
-             << "has a schedule of which " << grid.columns
-             << " warps share keys, and features of values, by multiples of 16, "
-                "but there are "
-             << schedule.getKeyTile() << " and " << valueDim;
+      return op->emitOpError() << "has a schedule of which " << grid.columns
+                               << " warps share keys, and features of values, "
+                                  "by multiples of 16, "
+                                  "but there are "
+                               << schedule.getKeyTile() << " and " << valueDim;
     }
     return op->emitOpError()
            << "has a schedule whose tile must have a multiple of 16 queries "

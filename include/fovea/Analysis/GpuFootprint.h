@@ -41,7 +41,8 @@ struct GpuFootprint {
   /// accumulators, and about 33 more (41 with WGMMA); or the registers of
   /// products that run side by side, if these need more.
   int64_t registers;
-  /// True if the block's roles divide all registers of a multiprocessor.
+  /// True if a block should have a multiprocessor for itself: its roles divide
+  /// all registers, or its copies alone keep memory busy.
   bool takesCore = false;
   /// The largest number of registers that such a thread can have.
   int64_t registerLimit;

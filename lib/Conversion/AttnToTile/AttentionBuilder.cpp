@@ -72,8 +72,7 @@ LogicalResult AttentionBuilder::checkSizes() {
   sizes.element = cast<FloatType>(query.getElementType());
   sizes.accumulation = first.getAccumulationType();
   sizes.keys = sizes.queries = 0;
-  auto grid =
-      tile::WarpGrid::get(schedule.getQueryTile(), schedule.getWarps());
+  auto grid = tile::WarpGrid::get(schedule.getQueryTile(), schedule.getWarps());
   sizes.keyWarps = grid.columns;
   for (OnlineAttentionOp pass : passes) {
     for (Value operand : {pass.getQuery(), pass.getKey(), pass.getValue()}) {

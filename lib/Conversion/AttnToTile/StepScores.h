@@ -51,7 +51,8 @@ struct TileSizes {
   tile::FragmentType getRows() const;
   /// Sums of rows; for tensor cores, which leave no time to exchange them in
   /// each step, in four parts, of the columns that a thread has: their numbers
-  /// divided by two are equal modulo four. Warps that share keys have a sum each.
+  /// divided by two are equal modulo four. Warps that share keys have a sum
+  /// each.
   tile::FragmentType getSums() const;
 };
 

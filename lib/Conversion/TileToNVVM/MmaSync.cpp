@@ -43,8 +43,8 @@ private:
   /// Returns the operands of mma.sync from A in one step along K, for 16 of a
   /// warp's rows.
   SmallVector<Value> getA(int64_t block, int64_t step);
-  /// Returns the same from B, for up to `getGroupsAtOnce` neighbouring groups of
-  /// 8 columns, `count`.
+  /// Returns the same from B, for up to `getGroupsAtOnce` neighbouring groups
+  /// of 8 columns, `count`.
   SmallVector<Value> getB(int64_t group, int64_t count, int64_t step);
   SmallVector<Value> getWidenedB(int64_t group, int64_t count, int64_t step);
   int64_t getGroupsAtOnce() { return widens() ? 4 : 2; }
@@ -126,8 +126,9 @@ LogicalResult MmaSync::verify() {
   if (widens() && !op.getTransposeB() &&
       (shape.rows % (kMmaRows * rowWarps) ||
        shape.columns % (2 * kMmaColumns * columnWarps)))
-    return op.emitOpError("by mma_sync, of bytes, expected whole fragments of 16 "
-                          "rows and 16 columns a warp, got ")
+    return op.emitOpError(
+               "by mma_sync, of bytes, expected whole fragments of 16 "
+               "rows and 16 columns a warp, got ")
            << result;
   if (shape.inner % kMmaInner)
     return op.emitOpError("by mma_sync expected multiples of ")
@@ -281,10 +282,10 @@ SmallVector<Value> MmaSync::getA(int64_t block, int64_t step) {
   int64_t first = (block * shape.inner / kMmaInner + step) * 8;
   bool isInQuads = widens() && op.getTransposeB();
   SmallVector<Value> pairs;
-  for (int64_t place : isInQuads ? std::array{0, 4, 2, 6}
-                                 : std::array{0, 2, 4, 6}) {
-    Value packed = packVector(rewriter, loc,
-                              ArrayRef(aRegisters).slice(first + place, 2));
+  for (int64_t place :
+       isInQuads ? std::array{0, 4, 2, 6} : std::array{0, 2, 4, 6}) {
+    Value packed =
+        packVector(rewriter, loc, ArrayRef(aRegisters).slice(first + place, 2));
     if (getPairType() != packed.getType())
       packed = LLVM::BitcastOp::create(rewriter, loc, getPairType(), packed);
     pairs.push_back(packed);

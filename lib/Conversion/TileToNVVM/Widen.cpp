@@ -108,8 +108,7 @@ void TileWidening::write(int64_t unit, Value bytes) {
   for (int64_t part = 0; part < 2; ++part) {
     Value four =
         LLVM::ExtractElementOp::create(builder, loc, bytes, constant(part));
-    auto [first, second] =
-        widenBytes(builder, loc, four, to.getElementType());
+    auto [first, second] = widenBytes(builder, loc, four, to.getElementType());
     for (auto [index, pair] : llvm::enumerate(std::array{first, second}))
       numbers = LLVM::InsertElementOp::create(
           builder, loc, numbers, pair,

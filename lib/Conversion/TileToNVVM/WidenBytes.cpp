@@ -18,11 +18,10 @@ static constexpr StringLiteral kOrder = "{\n.reg .b32 bytes;\n"
                                         "prmt.b32 bytes, $2, 0, 0x3120;\n";
 static constexpr StringLiteral kKeep = "{\n.reg .b32 bytes;\n"
                                        "mov.b32 bytes, $2;\n";
-static constexpr StringLiteral kToHalves =
-    ".reg .b16 low, high;\n"
-    "mov.b32 {low, high}, bytes;\n"
-    "cvt.rn.f16x2.e4m3x2 $0, low;\n"
-    "cvt.rn.f16x2.e4m3x2 $1, high;\n}";
+static constexpr StringLiteral kToHalves = ".reg .b16 low, high;\n"
+                                           "mov.b32 {low, high}, bytes;\n"
+                                           "cvt.rn.f16x2.e4m3x2 $0, low;\n"
+                                           "cvt.rn.f16x2.e4m3x2 $1, high;\n}";
 static constexpr StringLiteral kToBfloats =
     ".reg .b16 low, high, a, b, c, d;\n"
     ".reg .b32 first, second;\n"

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // An f8E4M3FN becomes a pair of f16 by one instruction (`cvt`, PTX ISA
-// 9.7.9.21); an f16 becomes a bf16 through f32. All of these are exact, and keep
-// NaN.
+// 9.7.9.21); an f16 becomes a bf16 through f32. All of these are exact, and
+// keep NaN.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +19,11 @@
 namespace fovea::tile {
 
 /// Widens four floats of 8 bits, an i32, to two pairs of `type`, f16 or bf16,
-/// i32s: of the first two and of the last two, or, `everyOther`, of the first and
-/// the third, and of the second and the fourth.
-std::pair<mlir::Value, mlir::Value> widenBytes(mlir::OpBuilder &builder,
-                                               mlir::Location loc,
-                                               mlir::Value bytes,
-                                               mlir::Type type,
-                                               bool everyOther = false);
+/// i32s: of the first two and of the last two, or, `everyOther`, of the first
+/// and the third, and of the second and the fourth.
+std::pair<mlir::Value, mlir::Value>
+widenBytes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value bytes,
+           mlir::Type type, bool everyOther = false);
 
 } // namespace fovea::tile
 

@@ -785,14 +785,15 @@ static LogicalResult verifyProduct(ProductOp op, FragmentType result) {
       return op.emitOpError("expected bytes of f8E4M3FN, got ")
              << *op.getFrom();
     if (!bType.isInteger(8) || !isNarrow)
-      return op.emitOpError("expected a right operand of i8, which is widened to "
-                            "f16 or bf16, got ")
+      return op.emitOpError(
+                 "expected a right operand of i8, which is widened to "
+                 "f16 or bf16, got ")
              << bType << " and " << aType;
     if (op.getKind().value_or(MmaKind::MmaSync) != MmaKind::MmaSync)
       return op.emitOpError("by ") << stringifyMmaKind(*op.getKind())
                                    << " expected no bytes to widen";
-  } else if (aType != bType ||
-      !(aType.isF16() || aType.isBF16() || aType.isF32() || aType.isF64()))
+  } else if (aType != bType || !(aType.isF16() || aType.isBF16() ||
+                                 aType.isF32() || aType.isF64()))
     return op.emitOpError("expected operands of one type of f16, bf16, f32 or "
                           "f64, got ")
            << aType << " and " << bType;

@@ -27,9 +27,9 @@ using namespace fovea::tile;
 
 namespace {
 
-/// Finds the fragments of rank 1 that run along the columns of a tile, and those
-/// of rank 2 that products of bytes have as quads. Values that must have the
-/// same type form one class.
+/// Finds the fragments of rank 1 that run along the columns of a tile, and
+/// those of rank 2 that products of bytes have as quads. Values that must have
+/// the same type form one class.
 class Classes {
 public:
   explicit Classes(LaunchOp launch) {
