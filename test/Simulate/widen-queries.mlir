@@ -5,11 +5,24 @@
 // DEFINE: %{run} = fovea-run %s --target=sm_90a --simulate --random=1 --check --integers=20:64 --dims=q:2x4x1x64 --dims=k:2x2x300x64 --dims=v:2x2x300x64
 // RUN: %{run} --entry=plain --seeds=2 | FileCheck %s
 // RUN: %{run} --entry=sized | FileCheck %s
+// RUN: fovea-run %s --target=sm_90a --simulate --random=1 --check --integers=20:64 --dims=q:2x2x2x64 --dims=k:2x2x300x64 --dims=v:2x2x300x64 --entry=role | FileCheck %s
 // CHECK: check: result 0: max error {{[0-9.e-]+}}, relative {{0.00[0-9]+}} (bound
 //
 // Products take queries from registers, and keys as f16.
 // RUN: fovea-compile %s --target=sm_90a --emit=tile | FileCheck %s --check-prefix=TILE
 // TILE-LABEL: func.func @plain(
+// TILE: %[[Q:.*]] = tile.from_shared
+// TILE-NEXT: tile.release
+// TILE: %[[LARGEST:.*]] = tile.reduce max
+// TILE: %[[POWERS:.*]] = tile.map ins(%[[LARGEST]] :
+// TILE: %[[LEFT:.*]] = tile.map ins(%[[Q]] : {{.*}}) rows(%[[POWERS]] :
+// TILE: arith.truncf {{.*}} : f32 to f16
+// TILE: %[[BACK:.*]] = tile.map ins(%[[LARGEST]] :
+// TILE: %[[S:.*]] = tile.mma mma_sync %[[LEFT]], %{{.*}} from f8E4M3FN transpose_b rows 2 :
+// TILE: tile.map ins(%[[S]] : {{.*}}) rows(%[[BACK]] :
+// TILE: tile.mma mma_sync %{{.*}}, %{{.*}} from f8E4M3FN into {{.*}}xf16
+//
+// TILE-LABEL: func.func @role(
 // TILE: %[[Q:.*]] = tile.from_shared
 // TILE-NEXT: tile.release
 // TILE: %[[LARGEST:.*]] = tile.reduce max
@@ -53,6 +66,15 @@ func.func @plain(%q: tensor<?x4x1x64xbf16>, %k: !bytes, %v: !bytes) -> tensor<?x
   %values = func.call @widen(%v) : (!bytes) -> !wide
   %o = attn.attention %q, %keys, %values scale(0.125) : tensor<?x4x1x64xbf16>, !wide, !wide -> tensor<?x4x1x64xbf16>
   return %o : tensor<?x4x1x64xbf16>
+}
+
+// Widened by a role.
+func.func @role(%q: tensor<?x2x2x64xbf16>, %k: !bytes, %v: !bytes) -> tensor<?x2x2x64xbf16> {
+  %keys = func.call @widen(%k) : (!bytes) -> !wide
+  %values = func.call @widen(%v) : (!bytes) -> !wide
+  %o = attn.attention %q, %keys, %values scale(0.125)
+      {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 3, widen = 4>} : tensor<?x2x2x64xbf16>, !wide, !wide -> tensor<?x2x2x64xbf16>
+  return %o : tensor<?x2x2x64xbf16>
 }
 
 // Queries of head 0 times 2^90, of head 1 times 2^-90, of head 2 times 0; scores

@@ -1,7 +1,8 @@
 // Keys and values of 8 bits, widened by a role of their own under schedules written by
 // hand: keys split, one or two groups of warps that widen, tiles of few rows, head dims
 // whose units divide a role's threads or do not, f16 and bf16, ops in front that widen
-// whole tensors, and persistent blocks.
+// whole tensors, and persistent blocks; and by products: warps that share keys or have
+// rows of their own, parts, tiles of two rows of warps.
 //
 // REQUIRES: numpy
 // RUN: rm -rf %t && mkdir %t && %python %S/Inputs/pages.py write %t
@@ -18,6 +19,12 @@
 // REDEFINE: %{entry} = d256
 // RUN: %{check}
 // REDEFINE: %{entry} = d64
+// RUN: %{check}
+// REDEFINE: %{entry} = shared
+// RUN: %{check}
+// REDEFINE: %{entry} = owned
+// RUN: %{check}
+// REDEFINE: %{entry} = rows
 // RUN: %{check}
 //
 // CHECK: check: result 0: max error
@@ -139,4 +146,61 @@ func.func @d64(%q: tensor<1x2x300x64xbf16>, %ks: tensor<1x2x145x64xi8>, %vs: ten
   %o = attn.attention %q, %k, %v scale(0.125)
       {schedule = #attn.schedule<tile = 128x32, order = linear, warps = 8, stages = 3, blocks = persistent, widen = 4>} : tensor<1x2x300x64xbf16>, tensor<1x2x145x64xbf16>, tensor<1x2x145x64xbf16> -> tensor<1x2x300x64xbf16>
   return %o : tensor<1x2x300x64xbf16>
+}
+
+func.func @shared(%q: tensor<1x2x9x128xbf16>, %ks: tensor<1x2x445x128xi8>, %vs: tensor<1x2x445x128xi8>) -> tensor<1x2x9x128xbf16> {
+  %e = tensor.empty() : tensor<1x2x445x128xbf16>
+  %k = linalg.generic #each ins(%ks : tensor<1x2x445x128xi8>) outs(%e : tensor<1x2x445x128xbf16>) {
+  ^bb0(%bits: i8, %x: bf16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to bf16
+    linalg.yield %y : bf16
+  } -> tensor<1x2x445x128xbf16>
+  %v = linalg.generic #each ins(%vs : tensor<1x2x445x128xi8>) outs(%e : tensor<1x2x445x128xbf16>) {
+  ^bb0(%bits: i8, %x: bf16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to bf16
+    linalg.yield %y : bf16
+  } -> tensor<1x2x445x128xbf16>
+  %o = attn.attention %q, %k, %v scale(0.125)
+      {schedule = #attn.schedule<tile = 16x128, order = linear, warps = 4, stages = 3, split = 2, widen = products>} : tensor<1x2x9x128xbf16>, tensor<1x2x445x128xbf16>, tensor<1x2x445x128xbf16> -> tensor<1x2x9x128xbf16>
+  return %o : tensor<1x2x9x128xbf16>
+}
+
+func.func @owned(%q: tensor<1x2x21x96xf16>, %ks: tensor<1x2x145x96xi8>, %vs: tensor<1x2x145x96xi8>) -> tensor<1x2x21x96xf16> {
+  %e = tensor.empty() : tensor<1x2x145x96xf16>
+  %k = linalg.generic #each ins(%ks : tensor<1x2x145x96xi8>) outs(%e : tensor<1x2x145x96xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<1x2x145x96xf16>
+  %v = linalg.generic #each ins(%vs : tensor<1x2x145x96xi8>) outs(%e : tensor<1x2x145x96xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<1x2x145x96xf16>
+  %o = attn.attention %q, %k, %v scale(0.125)
+      {schedule = #attn.schedule<tile = 32x48, order = linear, warps = 2, stages = 2, widen = products>} : tensor<1x2x21x96xf16>, tensor<1x2x145x96xf16>, tensor<1x2x145x96xf16> -> tensor<1x2x21x96xf16>
+  return %o : tensor<1x2x21x96xf16>
+}
+
+func.func @rows(%q: tensor<1x2x40x64xbf16>, %ks: tensor<1x2x145x64xi8>, %vs: tensor<1x2x145x64xi8>) -> tensor<1x2x40x64xbf16> {
+  %e = tensor.empty() : tensor<1x2x145x64xbf16>
+  %k = linalg.generic #each ins(%ks : tensor<1x2x145x64xi8>) outs(%e : tensor<1x2x145x64xbf16>) {
+  ^bb0(%bits: i8, %x: bf16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to bf16
+    linalg.yield %y : bf16
+  } -> tensor<1x2x145x64xbf16>
+  %v = linalg.generic #each ins(%vs : tensor<1x2x145x64xi8>) outs(%e : tensor<1x2x145x64xbf16>) {
+  ^bb0(%bits: i8, %x: bf16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to bf16
+    linalg.yield %y : bf16
+  } -> tensor<1x2x145x64xbf16>
+  %o = attn.attention %q, %k, %v scale(0.125)
+      {schedule = #attn.schedule<tile = 32x64, order = linear, warps = 4, stages = 1, widen = products>} : tensor<1x2x40x64xbf16>, tensor<1x2x145x64xbf16>, tensor<1x2x145x64xbf16> -> tensor<1x2x40x64xbf16>
+  return %o : tensor<1x2x40x64xbf16>
 }

@@ -29,10 +29,24 @@
 // RUN: %{run} --input=%t/int8-128-clean-k.npy --input=%t/int8-128-clean-v.npy --input=%t/128-clean-table.npy --input=%t/lengths.npy --check | FileCheck %s
 //
 // RUN: fovea-compile %s --target=sm_90a --emit=tile | FileCheck %s --check-prefix=TILE
+// Few queries: the warps that compute widen what they multiply.
 // TILE-LABEL: func.func @pages16(
 // TILE-NOT:   linalg.generic {{.*}} outs(%{{.*}}x64xf16
-// TILE:       tile.role "load" warps 4 registers
+// TILE-NOT:   role "widen"
+// TILE:       tile.role "load" warps 4
 // TILE:       tile.load_async {{.*}} runs 16 {
+// TILE:       tile.role "compute" warps 4 {
+// TILE:       %[[K:.*]] = tile.wait {{.*}}xi8
+// TILE:       tile.mma mma_sync %{{.*}}, %[[K]] from f8E4M3FN transpose_b rows 3 :
+// TILE:       %[[V:.*]] = tile.wait {{.*}}xi8
+// TILE:       tile.mma mma_sync %{{.*}}, %[[V]] from f8E4M3FN into
+// TILE-LABEL: func.func @pages1(
+// TILE-COUNT-2: runs 1 {
+// TILE-LABEL: func.func @pages128(
+// TILE-COUNT-2: runs 128 {
+// Many: a role does.
+// TILE-LABEL: func.func @prefill(
+// TILE:       tile.role "load" warps 4 registers
 // TILE:       tile.role "widen" warps 4 registers
 // TILE:       %[[BYTES:.*]] = tile.wait
 // TILE:       %[[SLOT:.*]] = tile.acquire
@@ -40,10 +54,6 @@
 // TILE:       tile.release
 // TILE:       tile.role "compute" warps 4 registers
 // TILE-NOT:   tile.widen
-// TILE-LABEL: func.func @pages1(
-// TILE-COUNT-2: runs 1 {
-// TILE-LABEL: func.func @pages128(
-// TILE-COUNT-2: runs {{128|112|96|64}} {
 //
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED

@@ -57,6 +57,36 @@ gpu.module @kernels {
 
 // -----
 
+#acc = #tile.layout<16x16, registers = [2:1d1, 2:8d0, 2:8d1], threads = [4:2d1, 8:1d0]>
+gpu.module @kernels {
+  gpu.func @left_of_bytes(%m: memref<16x16xf16, strided<[16, 1]>>, %k: memref<16x16xi8, strided<[16, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %a = tile.load %m[%c0, %c0] dims [0, 1] {tile.shared_offset = 0 : i64} : memref<16x16xf16, strided<[16, 1]>> -> !tile.shared<16x16xf16>
+    %b = tile.load %k[%c0, %c0] dims [0, 1] {tile.shared_offset = 1024 : i64} : memref<16x16xi8, strided<[16, 1]>> -> !tile.shared<16x16xi8>
+    // expected-error@+2 {{by mma_sync expected a left operand in registers beside bytes along it, got}}
+    // expected-error@+1 {{failed to legalize}}
+    %s = tile.mma mma_sync %a, %b from f8E4M3FN transpose_b : !tile.shared<16x16xf16>, !tile.shared<16x16xi8> -> !tile.fragment<16x16xf32, #acc>
+    gpu.return
+  }
+}
+
+// -----
+
+#acc = #tile.layout<16x8, registers = [2:1d1, 2:8d0], threads = [4:2d1, 8:1d0]>
+gpu.module @kernels {
+  gpu.func @columns_of_bytes(%m: memref<16x16xf16, strided<[16, 1]>>, %v: memref<16x16xi8, strided<[16, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %a = tile.load %m[%c0, %c0] dims [0, 1] {tile.shared_offset = 0 : i64} : memref<16x16xf16, strided<[16, 1]>> -> !tile.shared<16x16xf16>
+    %b = tile.load %v[%c0, %c0] dims [0, 1] {tile.shared_offset = 1024 : i64} : memref<16x16xi8, strided<[16, 1]>> -> !tile.shared<16x8xi8>
+    // expected-error@+2 {{by mma_sync, of bytes, expected whole fragments of 16 rows and 16 columns a warp, got}}
+    // expected-error@+1 {{failed to legalize}}
+    %s = tile.mma mma_sync %a, %b from f8E4M3FN : !tile.shared<16x16xf16>, !tile.shared<16x8xi8> -> !tile.fragment<16x8xf32, #acc>
+    gpu.return
+  }
+}
+
+// -----
+
 #other = #tile.layout<16x8, registers = [2:1d0, 2:4d1], threads = [4:1d1, 8:2d0]>
 gpu.module @kernels {
   gpu.func @result(%m: memref<16x16xf16, strided<[16, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {

@@ -138,6 +138,21 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // Eight neighbours are in the four threads of a row, which exchange what they have.
+  // CHECK-LABEL: gpu.func @exchanged
+  // CHECK:         %[[X:.*]]:8 = scf.if
+  // CHECK:         arith.addf %[[X]]#0, %[[X]]#1
+  // CHECK-COUNT-8: nvvm.shfl.sync
+  // CHECK-NOT:     nvvm.shfl.sync
+  gpu.func @exchanged(%a: f32, %in: memref<16x16xf32>, %o: memref<16x2xf32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.load %in[%c0, %c0] dims [0, 1] : memref<16x16xf32> -> !tile.fragment<16x16xf32, #two>
+    %z = tile.fill %a : !tile.fragment<16x2xf32, #tile.layout<16x2, registers = [2:8d0, 2:1d1], threads = [4:r, 8:1d0]>>
+    %s = tile.reduce add %x, %z dim 1 neighbors : !tile.fragment<16x16xf32, #two> -> !tile.fragment<16x2xf32, #tile.layout<16x2, registers = [2:8d0, 2:1d1], threads = [4:r, 8:1d0]>>
+    tile.store %s, %o[%c0, %c0] dims [0, 1] : !tile.fragment<16x2xf32, #tile.layout<16x2, registers = [2:8d0, 2:1d1], threads = [4:r, 8:1d0]>>, memref<16x2xf32>
+    gpu.return
+  }
+
   // Numbers of 16 bits leave the branches of a load in pairs, and are taken apart
   // behind them; in the other branch a pair is made when its numbers are there.
   // CHECK-LABEL: gpu.func @pairs

@@ -9,7 +9,7 @@
 #each = {indexing_maps = [affine_map<(b, h, j, d) -> (b, h, j, d)>, affine_map<(b, h, j, d) -> (b, h, j, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
 
 // CHECK-LABEL: func @both(
-// CHECK:       warps = 4, stages = {{[2-8]}},{{.*}} widen = 4>
+// CHECK:       tile = 16x256, order = linear, warps = 4, stages = 4, widen = products>
 // SM80-LABEL:  func @both(
 // SM80:        attn.attention
 // SM80-NOT:    widen =
@@ -113,4 +113,87 @@ func.func @floats(%q: tensor<2x2x4x64xf32>, %ks: tensor<2x2x256x64xi8>, %vs: ten
   } -> tensor<2x2x256x64xf32>
   %o = attn.attention %q, %k, %v scale(0.125) : tensor<2x2x4x64xf32>, tensor<2x2x256x64xf32>, tensor<2x2x256x64xf32> -> tensor<2x2x4x64xf32>
   return %o : tensor<2x2x4x64xf32>
+}
+
+// More queries than the rows of an instruction have a role that widens, and so have
+// values of which four warps cannot share the features.
+// CHECK-LABEL: func @many_queries(
+// CHECK:       warps = 4, stages = {{[2-8]}},{{.*}} widen = 4>
+func.func @many_queries(%q: tensor<2x2x17x64xf16>, %ks: tensor<2x2x256x64xi8>, %vs: tensor<2x2x256x64xi8>) -> tensor<2x2x17x64xf16> {
+  %e = tensor.empty() : tensor<2x2x256x64xf16>
+  %k = linalg.generic #each ins(%ks : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<2x2x256x64xf16>
+  %v = linalg.generic #each ins(%vs : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<2x2x256x64xf16>
+  %o = attn.attention %q, %k, %v scale(0.125) : tensor<2x2x17x64xf16>, tensor<2x2x256x64xf16>, tensor<2x2x256x64xf16> -> tensor<2x2x17x64xf16>
+  return %o : tensor<2x2x17x64xf16>
+}
+
+// CHECK-LABEL: func @narrow_values(
+// CHECK:       warps = 4, stages = {{[2-8]}},{{.*}} widen = 4>
+func.func @narrow_values(%q: tensor<2x2x4x96xf16>, %ks: tensor<2x2x256x96xi8>, %vs: tensor<2x2x256x96xi8>) -> tensor<2x2x4x96xf16> {
+  %e = tensor.empty() : tensor<2x2x256x96xf16>
+  %k = linalg.generic #each ins(%ks : tensor<2x2x256x96xi8>) outs(%e : tensor<2x2x256x96xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<2x2x256x96xf16>
+  %v = linalg.generic #each ins(%vs : tensor<2x2x256x96xi8>) outs(%e : tensor<2x2x256x96xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<2x2x256x96xf16>
+  %o = attn.attention %q, %k, %v scale(0.125) : tensor<2x2x4x96xf16>, tensor<2x2x256x96xf16>, tensor<2x2x256x96xf16> -> tensor<2x2x4x96xf16>
+  return %o : tensor<2x2x4x96xf16>
+}
+
+// A stage has 64 KB at most, and the multiple of a part's size.
+// CHECK-LABEL: func @wide(
+// CHECK:       tile = 16x128, order = linear, warps = 4, stages = 2, {{.*}}widen = products>
+func.func @wide(%q: tensor<2x2x16x256xf16>, %ks: tensor<2x2x256x256xi8>, %vs: tensor<2x2x256x256xi8>) -> tensor<2x2x16x256xf16> {
+  %e = tensor.empty() : tensor<2x2x256x256xf16>
+  %k = linalg.generic #each ins(%ks : tensor<2x2x256x256xi8>) outs(%e : tensor<2x2x256x256xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<2x2x256x256xf16>
+  %v = linalg.generic #each ins(%vs : tensor<2x2x256x256xi8>) outs(%e : tensor<2x2x256x256xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<2x2x256x256xf16>
+  %o = attn.attention %q, %k, %v scale(0.125) : tensor<2x2x16x256xf16>, tensor<2x2x256x256xf16>, tensor<2x2x256x256xf16> -> tensor<2x2x16x256xf16>
+  return %o : tensor<2x2x16x256xf16>
+}
+
+// CHECK-LABEL: func @parts(
+// CHECK:       tile = 16x128, order = linear, warps = 4, stages = 8, split = fixed(128), widen = products>
+func.func @parts(%q: tensor<2x2x4x64xf16>, %ks: tensor<2x2x256x64xi8>, %vs: tensor<2x2x256x64xi8>) -> tensor<2x2x4x64xf16> {
+  %e = tensor.empty() : tensor<2x2x256x64xf16>
+  %k = linalg.generic #each ins(%ks : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<2x2x256x64xf16>
+  %v = linalg.generic #each ins(%vs : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<2x2x256x64xf16>
+  %o = attn.attention %q, %k, %v scale(0.125) {split_size = 128 : i64} : tensor<2x2x4x64xf16>, tensor<2x2x256x64xf16>, tensor<2x2x256x64xf16> -> tensor<2x2x4x64xf16>
+  return %o : tensor<2x2x4x64xf16>
 }

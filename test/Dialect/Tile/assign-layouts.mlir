@@ -144,3 +144,52 @@ func.func @elementwise(%f: memref<?x?xf32>, %c: memref<?x?xi8>, %n: index) {
   }
   return
 }
+
+// -----
+
+// Warps share the keys of 16 queries: each has all of these in fours of neighbours, keys
+// of its own, its maximum, all maxima when it reads them, and features of its own, in
+// fours, for which it needs all probabilities.
+// CHECK-DAG: #[[$QUERY:.*]] = #tile.layout<16x64, registers = [4:1d1, 2:8d0, 4:16d1], threads = [4:4d1, 8:1d0, 4:r]>
+// CHECK-DAG: #[[$SCORES:.*]] = #tile.layout<16x128, registers = [2:1d1, 2:8d0, 4:8d1], threads = [4:2d1, 8:1d0, 4:32d1]>
+// CHECK-DAG: #[[$OWN:.*]] = #tile.layout<16x4, registers = [2:8d0], threads = [4:r, 8:1d0, 4:1d1]>
+// CHECK-DAG: #[[$ALL:.*]] = #tile.layout<16x4, registers = [4:1d1, 2:8d0], threads = [4:r, 8:1d0, 4:r]>
+// CHECK-DAG: #[[$SUMS:.*]] = #tile.layout<16x128, registers = [4:1d1, 2:8d0, 2:16d1], threads = [4:4d1, 8:1d0, 4:32d1]>
+// CHECK-LABEL: func @shared_keys
+func.func @shared_keys(%q: memref<16x64xf16>, %k: memref<128x64xi8>, %v: memref<128x128xi8>, %o: memref<16x128xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %low = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  tile.launch grid(%n) warps 4 ins(%q, %k, %v : memref<16x64xf16>, memref<128x64xi8>, memref<128x128xi8>) outs(%o : memref<16x128xf32>) {
+  ^bb0(%b: index, %Q: memref<16x64xf16, strided<[?, 1], offset: ?>>, %K: memref<128x64xi8, strided<[?, 1], offset: ?>>, %V: memref<128x128xi8, strided<[?, 1], offset: ?>>, %O: memref<16x128xf32, strided<[?, 1], offset: ?>>):
+    %qs = tile.load %Q[%c0, %c0] dims [0, 1] : memref<16x64xf16, strided<[?, 1], offset: ?>> -> !tile.shared<16x64xf16>
+    // CHECK: tile.from_shared {{.*}} -> !tile.fragment<16x64xf16, #[[$QUERY]]>
+    %qf = tile.from_shared %qs : !tile.shared<16x64xf16> -> !tile.fragment<16x64xf16>
+    %ks = tile.load %K[%c0, %c0] dims [0, 1] : memref<128x64xi8, strided<[?, 1], offset: ?>> -> !tile.shared<128x64xi8>
+    // CHECK: tile.mma mma_sync {{.*}} from f8E4M3FN transpose_b : {{.*}} -> !tile.fragment<16x128xf32, #[[$SCORES]]>
+    %s = tile.mma %qf, %ks from f8E4M3FN transpose_b : !tile.fragment<16x64xf16>, !tile.shared<128x64xi8> -> !tile.fragment<16x128xf32>
+    %least = tile.fill %low : !tile.fragment<16x4xf32>
+    // CHECK: %[[PARTS:.*]] = tile.reduce max {{.*}} neighbors : {{.*}} -> !tile.fragment<16x4xf32, #[[$OWN]]>
+    %parts = tile.reduce max %s, %least dim 1 neighbors : !tile.fragment<16x128xf32> -> !tile.fragment<16x4xf32>
+    // CHECK: tile.to_shared %[[PARTS]]
+    %ps = tile.to_shared %parts : !tile.fragment<16x4xf32> -> !tile.shared<16x4xf32>
+    // CHECK: tile.from_shared {{.*}} -> !tile.fragment<16x4xf32, #[[$ALL]]>
+    %all = tile.from_shared %ps : !tile.shared<16x4xf32> -> !tile.fragment<16x4xf32>
+    %row = tile.fill %low : !tile.fragment<16xf32>
+    %m = tile.reduce max %all, %row dim 1 : !tile.fragment<16x4xf32> -> !tile.fragment<16xf32>
+    %p = tile.map ins(%s : !tile.fragment<16x128xf32>) rows(%m : !tile.fragment<16xf32>) {
+    ^bb0(%x: f32, %y: f32, %i: index, %j: index):
+      %d = arith.subf %x, %y : f32
+      %h = arith.truncf %d : f32 to f16
+      tile.yield %h : f16
+    } -> !tile.fragment<16x128xf16>
+    %vs = tile.load %V[%c0, %c0] dims [0, 1] : memref<128x128xi8, strided<[?, 1], offset: ?>> -> !tile.shared<128x128xi8>
+    // CHECK: tile.fill {{.*}} #[[$SUMS]]>
+    %none = tile.fill %zero : !tile.fragment<16x128xf32>
+    // CHECK: %[[P:.*]] = tile.to_shared {{.*}} -> !tile.shared<16x128xf16, swizzle = 128>
+    // CHECK: tile.mma mma_sync %[[P]], {{.*}} from f8E4M3FN into {{.*}} -> !tile.fragment<16x128xf32, #[[$SUMS]]>
+    %r = tile.mma %p, %vs from f8E4M3FN into %none : !tile.fragment<16x128xf16>, !tile.shared<128x128xi8>, !tile.fragment<16x128xf32> -> !tile.fragment<16x128xf32>
+    tile.store %r, %O[%c0, %c0] dims [0, 1] : !tile.fragment<16x128xf32>, memref<16x128xf32, strided<[?, 1], offset: ?>>
+  }
+  return
+}

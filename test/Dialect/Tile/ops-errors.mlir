@@ -672,6 +672,56 @@ func.func @mma_types(%a: !tile.shared<64x16xf16>, %b: !tile.shared<16x8xbf16>) {
 
 // -----
 
+func.func @mma_bytes_type(%a: !tile.fragment<16x32xf16>, %b: !tile.shared<16x32xi8>) {
+  // expected-error@+1 {{expected bytes of f8E4M3FN, got 'f8E5M2'}}
+  %s = tile.mma %a, %b from f8E5M2 transpose_b : !tile.fragment<16x32xf16>, !tile.shared<16x32xi8> -> !tile.fragment<16x16xf32>
+  return
+}
+
+// -----
+
+func.func @mma_bytes_right(%a: !tile.fragment<16x32xf16>, %b: !tile.shared<16x32xf16>) {
+  // expected-error@+1 {{expected a right operand of i8, which is widened to f16 or bf16, got 'f16' and 'f16'}}
+  %s = tile.mma %a, %b from f8E4M3FN transpose_b : !tile.fragment<16x32xf16>, !tile.shared<16x32xf16> -> !tile.fragment<16x16xf32>
+  return
+}
+
+// -----
+
+func.func @mma_bytes_left(%a: !tile.fragment<16x32xf32>, %b: !tile.shared<16x32xi8>) {
+  // expected-error@+1 {{expected a right operand of i8, which is widened to f16 or bf16, got 'i8' and 'f32'}}
+  %s = tile.mma %a, %b from f8E4M3FN transpose_b : !tile.fragment<16x32xf32>, !tile.shared<16x32xi8> -> !tile.fragment<16x16xf32>
+  return
+}
+
+// -----
+
+func.func @mma_bytes_kind(%a: !tile.fragment<16x32xf16>, %b: !tile.shared<16x32xi8>) {
+  // expected-error@+1 {{by wgmma expected no bytes to widen}}
+  %s = tile.mma wgmma %a, %b from f8E4M3FN transpose_b : !tile.fragment<16x32xf16>, !tile.shared<16x32xi8> -> !tile.fragment<16x16xf32>
+  return
+}
+
+// -----
+
+func.func @mma_async_bytes(%a: !tile.fragment<16x32xf16>, %b: !tile.shared<16x32xi8>) {
+  // expected-error@+1 {{expected no bytes to widen}}
+  %s = tile.mma_async wgmma %a, %b transpose_b {from = f8E4M3FN} : !tile.fragment<16x32xf16>, !tile.shared<16x32xi8> -> !tile.token<!tile.fragment<16x16xf32>>
+  return
+}
+
+// -----
+
+#columns = #tile.layout<16x64, registers = [16:1d1], threads = [16:1d0, 2:r, 2:16d1, 2:32d1]>
+#parts = #tile.layout<16x2, registers = [], threads = [16:1d0, 4:r, 2:1d1]>
+func.func @reduce_neighbors_warps(%a: !tile.fragment<16x64xf32, #columns>, %z: !tile.fragment<16x2xf32, #parts>) {
+  // expected-error@+1 {{expected a dimension that lies within warps of 32 threads, got dimension 1 of}}
+  %r = tile.reduce add %a, %z dim 1 neighbors : !tile.fragment<16x64xf32, #columns> -> !tile.fragment<16x2xf32, #parts>
+  return
+}
+
+// -----
+
 func.func @mma_integers(%a: !tile.shared<64x16xi8>, %b: !tile.shared<16x8xi8>) {
   // expected-error@+1 {{expected operands of one type of f16, bf16, f32 or f64, got 'i8' and 'i8'}}
   %s = tile.mma %a, %b : !tile.shared<64x16xi8>, !tile.shared<16x8xi8> -> !tile.fragment<64x8xf32>

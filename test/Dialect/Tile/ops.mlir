@@ -365,6 +365,16 @@ func.func @widening(%bytes: !tile.shared<64x32xi8, swizzle = 32>, %ring: !tile.r
   return
 }
 
+// A product that widens bytes.
+// CHECK-LABEL: func @bytes
+func.func @bytes(%a: !tile.fragment<16x32xf16>, %b: !tile.shared<16x32xi8>, %s: !tile.shared<16x16xbf16>, %c: !tile.fragment<16x32xf32>) {
+  // CHECK: tile.mma %{{.*}}, %{{.*}} from f8E4M3FN transpose_b rows 4 : !tile.fragment<16x32xf16>, !tile.shared<16x32xi8> -> !tile.fragment<16x16xf32>
+  %x = tile.mma %a, %b from f8E4M3FN transpose_b rows 4 : !tile.fragment<16x32xf16>, !tile.shared<16x32xi8> -> !tile.fragment<16x16xf32>
+  // CHECK: tile.mma mma_sync %{{.*}}, %{{.*}} from f8E4M3FN into %{{.*}} : !tile.shared<16x16xbf16>, !tile.shared<16x32xi8>, !tile.fragment<16x32xf32> -> !tile.fragment<16x32xf32>
+  %y = tile.mma mma_sync %s, %b from f8E4M3FN into %c : !tile.shared<16x16xbf16>, !tile.shared<16x32xi8>, !tile.fragment<16x32xf32> -> !tile.fragment<16x32xf32>
+  return
+}
+
 // A product of which some rows are needed.
 // CHECK-LABEL: func @few_rows
 func.func @few_rows(%a: !tile.shared<64x32xf16>, %b: !tile.shared<16x32xf16>) {

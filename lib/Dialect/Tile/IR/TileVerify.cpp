@@ -752,16 +752,20 @@ LogicalResult ReduceOp::verify() {
              << (getNeighbors() ? "divided by the factor of the sizes"
                                 : "modulo its size")
              << ", got " << result << " of " << input;
-    return success();
-  }
-  if (!to.getPermutationFrom(from.dropDim(getDim())))
+    if (!getNeighbors())
+      return success();
+  } else if (!to.getPermutationFrom(from.dropDim(getDim())))
     return emitOpError("expected a result whose threads hold the rows or "
                        "columns that remain, as in ")
            << from.dropDim(getDim()) << ", got " << result;
+  // Elements that are less apart are combined.
+  int64_t reach = input.getShape()[dim];
+  if (isPart)
+    reach /= result.getShape()[dim];
   int64_t weight = 1;
   for (const Digit &digit : from.getThreads()) {
     weight *= digit.size;
-    if (digit.dim == static_cast<int64_t>(getDim()) && weight > kWarpSize)
+    if (digit.dim == dim && digit.stride < reach && weight > kWarpSize)
       return emitOpError("expected a dimension that lies within warps of ")
              << kWarpSize << " threads, got dimension " << getDim() << " of "
              << input;

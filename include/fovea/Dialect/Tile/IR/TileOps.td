@@ -860,7 +860,8 @@ def ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["init", "result"]>]> {
     elements it combines in part: those whose places differ by a multiple of the
     result's size. With the 8 columns of an accumulator (`#tile.layout`) threads
     exchange nothing. With `neighbors` it combines those that are beside one
-    another instead: places that are the same divided by the factor of the sizes.
+    another instead: places that are the same divided by the factor of the sizes,
+    of the threads of a warp that have some of them, too.
 
     ```mlir
     %m1 = tile.reduce max %s, %m0 dim 1
@@ -877,8 +878,8 @@ def ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["init", "result"]>]> {
   let results = (outs Tile_AnyFragment:$result);
   let extraClassDeclaration = [{
     /// Returns, for each register of the operand, the register of the result, of
-    /// rank 2, with which it is combined; nullopt if threads would have to
-    /// exchange elements.
+    /// rank 2, with which it is combined; nullopt if threads that do not have
+    /// neighbours would have to exchange elements.
     std::optional<::llvm::SmallVector<int64_t>> getCombinedRegisters();
   }];
   let assemblyFormat = [{
