@@ -31,13 +31,17 @@ static LogicalResult verifyWarps(Operation *op, ScheduleAttr schedule,
     int64_t columns = 16 * grid.columns;
     if (schedule.widensInProducts() &&
         schedule.getQueryTile() % (16 * grid.rows) == 0) {
+      if (schedule.getMaximum() != Maximum::Exact)
+        return op->emitOpError()
+               << "has a schedule of which " << grid.columns
+               << " warps share keys, which have the exact maximum, but it is "
+               << stringifyEnum(schedule.getMaximum());
       if (schedule.getKeyTile() % columns == 0 &&
           (ShapedType::isDynamic(valueDim) || valueDim % columns == 0))
         return success();
       return op->emitOpError() << "has a schedule of which " << grid.columns
                                << " warps share keys, and features of values, "
-                                  "by multiples of 16, "
-                                  "but there are "
+                                  "by multiples of 16, but there are "
                                << schedule.getKeyTile() << " and " << valueDim;
     }
     return op->emitOpError()

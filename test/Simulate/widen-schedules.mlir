@@ -26,6 +26,10 @@
 // RUN: %{check}
 // REDEFINE: %{entry} = rows
 // RUN: %{check}
+// REDEFINE: %{entry} = keys_read
+// RUN: %{check}
+// REDEFINE: %{entry} = values_read
+// RUN: %{check}
 //
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
@@ -203,4 +207,42 @@ func.func @rows(%q: tensor<1x2x40x64xbf16>, %ks: tensor<1x2x145x64xi8>, %vs: ten
   %o = attn.attention %q, %k, %v scale(0.125)
       {schedule = #attn.schedule<tile = 32x64, order = linear, warps = 4, stages = 1, widen = products>} : tensor<1x2x40x64xbf16>, tensor<1x2x145x64xbf16>, tensor<1x2x145x64xbf16> -> tensor<1x2x40x64xbf16>
   return %o : tensor<1x2x40x64xbf16>
+}
+
+// What something else reads, too, is written in front.
+func.func @keys_read(%q: tensor<1x2x9x64xbf16>, %ks: tensor<1x2x145x64xi8>, %vs: tensor<1x2x145x64xi8>) -> (tensor<1x2x9x64xbf16>, tensor<1x2x145x64xbf16>) {
+  %e = tensor.empty() : tensor<1x2x145x64xbf16>
+  %k = linalg.generic #each ins(%ks : tensor<1x2x145x64xi8>) outs(%e : tensor<1x2x145x64xbf16>) {
+  ^bb0(%bits: i8, %x: bf16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to bf16
+    linalg.yield %y : bf16
+  } -> tensor<1x2x145x64xbf16>
+  %v = linalg.generic #each ins(%vs : tensor<1x2x145x64xi8>) outs(%e : tensor<1x2x145x64xbf16>) {
+  ^bb0(%bits: i8, %x: bf16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to bf16
+    linalg.yield %y : bf16
+  } -> tensor<1x2x145x64xbf16>
+  %o = attn.attention %q, %k, %v scale(0.125) : tensor<1x2x9x64xbf16>, tensor<1x2x145x64xbf16>, tensor<1x2x145x64xbf16> -> tensor<1x2x9x64xbf16>
+  return %o, %k : tensor<1x2x9x64xbf16>, tensor<1x2x145x64xbf16>
+}
+
+// What something else reads, too, is written in front.
+func.func @values_read(%q: tensor<1x2x9x64xbf16>, %ks: tensor<1x2x145x64xi8>, %vs: tensor<1x2x145x64xi8>) -> (tensor<1x2x9x64xbf16>, tensor<1x2x145x64xbf16>) {
+  %e = tensor.empty() : tensor<1x2x145x64xbf16>
+  %k = linalg.generic #each ins(%ks : tensor<1x2x145x64xi8>) outs(%e : tensor<1x2x145x64xbf16>) {
+  ^bb0(%bits: i8, %x: bf16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to bf16
+    linalg.yield %y : bf16
+  } -> tensor<1x2x145x64xbf16>
+  %v = linalg.generic #each ins(%vs : tensor<1x2x145x64xi8>) outs(%e : tensor<1x2x145x64xbf16>) {
+  ^bb0(%bits: i8, %x: bf16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to bf16
+    linalg.yield %y : bf16
+  } -> tensor<1x2x145x64xbf16>
+  %o = attn.attention %q, %k, %v scale(0.125) : tensor<1x2x9x64xbf16>, tensor<1x2x145x64xbf16>, tensor<1x2x145x64xbf16> -> tensor<1x2x9x64xbf16>
+  return %o, %v : tensor<1x2x9x64xbf16>, tensor<1x2x145x64xbf16>
 }

@@ -29,17 +29,18 @@ struct GpuFootprint {
   /// Shared memory: the queries and `stages` tiles of values, and of the keys
   /// of each pass over them, up to two tiles of what scores read, each aligned
   /// to 1024 bytes, and their barriers; tiles that a role widens as bytes, and
-  /// two of what they become.
+  /// two of what they become; what warps exchange that share keys.
   /// Backward pass: keys, values, `stages` tiles of queries, of the output's
   /// gradients and of statistics of rows, the gradients of scores and, on
   /// Hopper, of queries on their way to memory; where warps share columns, also
   /// the probabilities and gradients of scores that they exchange.
   int64_t sharedBytes;
   /// 32-bit registers of a thread that computes: scores, the accumulator, the
-  /// probabilities (twice with WGMMA, which still reads the previous ones) and
-  /// about 25 more. Backward pass: scores and their gradients, two
-  /// accumulators, and about 33 more (41 with WGMMA); or the registers of
-  /// products that run side by side, if these need more.
+  /// probabilities (twice with WGMMA, which still reads the previous ones), the
+  /// queries beside keys that products widen, and about 25 more. Backward pass:
+  /// scores and their gradients, two accumulators, and about 33 more (41 with
+  /// WGMMA); or the registers of products that run side by side, if these need
+  /// more.
   int64_t registers;
   /// True if a block should have a multiprocessor for itself: its roles divide
   /// all registers, or its copies alone keep memory busy.

@@ -210,26 +210,36 @@ void AttentionBuilder::findRowMaps() {
             << "what is gathered is written before attention reads it: loads "
                "gather only whole rows of one tensor, which nothing else reads";
     }
-  // Products that widen their right operand have the left one in registers.
-  bool mustRead = schedule.widensInProducts();
-  if (!schedule.getWiden() || (!mustRead && sizes.headDim > kLargestReadDim))
+  if (!schedule.getWiden())
     return;
-  readsQueries = llvm::all_of(passes, [&](OnlineAttentionOp pass) {
-    int64_t queries =
-        cast<RankedTensorType>(pass.getQuery().getType()).getDimSize(2);
-    if (!mustRead &&
-        (ShapedType::isDynamic(queries) || queries > kMostReadQueries))
-      return false;
-    return llvm::all_of(
-        ArrayRef<Value>{pass.getKey(), pass.getValue()}, [&](Value operand) {
-          auto view = TileView::getSource(operand, forall.getRegion());
-          auto map = rowMaps.find(view->tensor);
-          return map != rowMaps.end() && map->second.from;
-        });
-  });
+  auto isWidened = [&](Value operand) {
+    auto view = TileView::getSource(operand, forall.getRegion());
+    return getWidenedType(view->tensor) != nullptr;
+  };
+  bool areKeysWidened = llvm::all_of(
+      passes, [&](OnlineAttentionOp pass) { return isWidened(pass.getKey()); });
+  bool areAllWidened =
+      areKeysWidened && llvm::all_of(passes, [&](OnlineAttentionOp pass) {
+        return isWidened(pass.getValue());
+      });
+  bool areFew =
+      sizes.headDim <= kLargestReadDim &&
+      llvm::all_of(passes, [](OnlineAttentionOp pass) {
+        int64_t queries =
+            cast<RankedTensorType>(pass.getQuery().getType()).getDimSize(2);
+        return !ShapedType::isDynamic(queries) && queries <= kMostReadQueries;
+      });
+  // Products that widen keys have queries in registers.
+  readsQueries =
+      schedule.widensInProducts() ? areKeysWidened : areFew && areAllWidened;
   // Bytes become f16 by one instruction, of two numbers, and bf16 by four.
-  if (readsQueries && sizes.element.isBF16())
+  if (readsQueries && areAllWidened && sizes.element.isBF16())
     sizes.element = Float16Type::get(sizes.element.getContext());
+}
+
+FloatType AttentionBuilder::getWidenedType(Value tensor) {
+  auto map = rowMaps.find(tensor);
+  return map == rowMaps.end() ? FloatType() : map->second.from;
 }
 
 LogicalResult AttentionBuilder::run() {
@@ -483,9 +493,9 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
 
   KeyStep step;
   step.op = op;
-  if (op.getScheduleAttr().widensInProducts())
-    if (auto map = rowMaps.find(keyView->tensor); map != rowMaps.end())
-      step.from = map->second.from;
+  for (const TileView &bytes : {*keyView, *valueView})
+    if (FloatType from = getWidenedType(bytes.tensor))
+      step.from = from;
   FailureOr<Value> partial = Value();
   if (op.getPartial() && failed(partial = getPartial(op)))
     return failure();

@@ -107,6 +107,9 @@ private:
   mlir::LogicalResult convertElementwise(mlir::linalg::LinalgOp op);
   /// Finds the operands whose rows are gathered.
   void findRowMaps();
+  /// Returns the type of the numbers whose bits the tensor that `tensor` is
+  /// gathered from has; null if there is none.
+  mlir::FloatType getWidenedType(mlir::Value tensor);
   /// Computes, in the loop that is to be converted, which keys are present for
   /// `pass`.
   void findPresentKeys(attn::OnlineAttentionOp pass);
@@ -123,8 +126,8 @@ private:
   attn::FinalizeOp end;
   /// The loaded scores, or null.
   mlir::Value init;
-  /// True if products take queries from registers, beside keys that other warps
-  /// write to shared memory, and what `readQuery` returned.
+  /// True if products take queries from registers, beside keys that they or
+  /// other warps widen, and what `readQuery` returned.
   bool readsQueries = false;
   /// True in a loop that visits the last keys first.
   bool isLastFirst = false;

@@ -157,7 +157,7 @@ MmaOp StepScores::multiply(FragmentType type, Value a, Value b, Value acc,
                            bool transposeB) {
   auto product = MmaOp::create(builder, loc, type, a, b, acc, transposeB,
                                /*kind=*/MmaKindAttr());
-  if (step.from)
+  if (product.getB().getType().getElementType().isInteger(8))
     product.setFrom(step.from);
   return product;
 }

@@ -88,8 +88,8 @@ struct KeyStep {
   ScoreTile tile;
   /// A factor of the products with keys for each row; null: none.
   mlir::Value factors;
-  /// The type of the numbers whose bits keys and values are, where products
-  /// widen them; else null.
+  /// The type of the numbers whose bits keys or values are, where products
+  /// widen them.
   mlir::FloatType from;
   /// Functions that load the tile of keys and of values.
   std::function<mlir::Value(mlir::OpBuilder &)> loadKeys, loadValues;

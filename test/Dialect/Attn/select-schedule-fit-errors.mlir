@@ -246,6 +246,31 @@ module attributes {machine.target = #sm90} {
 
 // -----
 
+#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+#each = {indexing_maps = [affine_map<(b, h, j, d) -> (b, h, j, d)>, affine_map<(b, h, j, d) -> (b, h, j, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+module attributes {machine.target = #sm90} {
+  func.func @widen_stale(%q: tensor<2x2x4x64xf16>, %ks: tensor<2x2x256x64xi8>, %vs: tensor<2x2x256x64xi8>) -> tensor<2x2x4x64xf16> {
+    %e = tensor.empty() : tensor<2x2x256x64xf16>
+    %k = linalg.generic #each ins(%ks : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {
+    ^bb0(%bits: i8, %x: f16):
+      %small = arith.bitcast %bits : i8 to f8E4M3FN
+      %y = arith.extf %small : f8E4M3FN to f16
+      linalg.yield %y : f16
+    } -> tensor<2x2x256x64xf16>
+    %v = linalg.generic #each ins(%vs : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {
+    ^bb0(%bits: i8, %x: f16):
+      %small = arith.bitcast %bits : i8 to f8E4M3FN
+      %y = arith.extf %small : f8E4M3FN to f16
+      linalg.yield %y : f16
+    } -> tensor<2x2x256x64xf16>
+    // expected-error@+1 {{has a schedule of which 4 warps share keys, which have the exact maximum, but it is stale}}
+    %o = attn.attention %q, %k, %v scale(0.125) {schedule = #attn.schedule<tile = 16x64, order = linear, warps = 4, stages = 2, maximum = stale, widen = products>} : tensor<2x2x4x64xf16>, tensor<2x2x256x64xf16>, tensor<2x2x256x64xf16> -> tensor<2x2x4x64xf16>
+    return %o : tensor<2x2x4x64xf16>
+  }
+}
+
+// -----
+
 #sm80 = #machine.target<"sm_80", arch = "ampere", cores = 108, vector_bytes = 128, vector_registers = 2048, fast_memory = 166912, near_memory = 41943040, bandwidth = 1555000, peak = 19500, shared_memory = 167936, matrix_peak = 312000>
 #each = {indexing_maps = [affine_map<(b, h, j, d) -> (b, h, j, d)>, affine_map<(b, h, j, d) -> (b, h, j, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
 module attributes {machine.target = #sm80} {

@@ -303,8 +303,10 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       graph widens them from 8 bits (`f8E4M3FN`) are copied as bytes, `stages`
       tiles of them, and `n` more warps of each block, 4 or 8, widen them into two
       tiles that products read. With `widen = products` the warps that compute
-      widen them in registers, for products by `mma.sync`. Without it (0, the
-      default) a kernel in front writes what they are widened to;
+      widen them in registers, for products by `mma.sync`; a tile may then have
+      less than 16 queries for each warp, which share its keys and the features of
+      values, in multiples of 16. Without it (0, the default) a kernel in front
+      writes what they are widened to;
     - `parts = 3`, GPUs with WGMMA only, forward pass of f32 operands: each operand
       is the sum of three parts in bf16, of whose products tensor cores compute the
       six that f32 can tell from zero (`tile-split-products`). With 0 (the default)
@@ -335,8 +337,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
                    maximum = stale, products = alternating, groups = in_turn>
     #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 3,
                    widen = 4>
-    #attn.schedule<tile = 16x64, order = linear, warps = 1, stages = 3,
-                   split = 4, widen = products>
+    #attn.schedule<tile = 16x256, order = linear, warps = 4, stages = 2,
+                   split = 16, widen = products>
     #attn.schedule<tile = 192x64, order = linear, warps = 12, stages = 2,
                    captures = tiled>
     #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2,

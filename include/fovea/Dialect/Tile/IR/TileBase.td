@@ -155,10 +155,10 @@ def Tile_LayoutAttr : Tile_Attr<"Layout", "layout"> {
     /// row of the accumulator of `warps` warps.
     static LayoutAttr getRowThreads(::mlir::MLIRContext *context, int64_t rows,
                                     int64_t warps);
-    /// Returns the same with four neighbours of a row in each thread: for products
-    /// by `mma.sync` whose right operand they widen from bytes, what they add to,
-    /// or, where each of the `columnWarps` has all columns (`isWhole`), what they
-    /// read.
+    /// Returns the accumulator's layout with four neighbours of a row in each
+    /// thread instead of two: that of what products by `mma.sync` add to whose right
+    /// operand they widen from bytes, or, where each of the `columnWarps` has all
+    /// columns (`isWhole`), of their left operand.
     static LayoutAttr getQuads(::mlir::MLIRContext *context, int64_t rows,
                                int64_t columns, int64_t rowWarps,
                                int64_t columnWarps, bool isWhole);

@@ -263,7 +263,10 @@ def TileAssignLayouts : Pass<"tile-assign-layouts"> {
       a time. WGMMA and mma.sync accumulate in this layout and take it as a left
       operand, so that no product's result is shuffled to become the next one's
       operand. Where there are fewer than 16 rows for each warp, warps share
-      columns, and a left operand goes through shared memory;
+      columns, and a left operand goes through shared memory. What products of
+      bytes (`from`) read and add to has four neighbours of a row in a thread, and
+      numbers of the warps that share columns are each in its own, or, read from
+      shared memory, in all;
     - fragments of rank 1 get the layout of a rank 2 fragment without its
       columns, or without its rows where they are used as `columns`;
     - shared tiles of elements of up to 16 bits, and those of any width that only
@@ -271,7 +274,8 @@ def TileAssignLayouts : Pass<"tile-assign-layouts"> {
       that divides a row; other tiles get none;
     - products of f16 and bf16 are `wgmma` where the GPU has it (`machine.target`
       of the module; without one, a Hopper), if the warps are whole warp groups
-      of 64 rows of a result, else `mma_sync`; others are `fma`.
+      of 64 rows of a result, else `mma_sync`, as those of bytes; others are
+      `fma`.
 
     Types that have a layout or a swizzle, and products that have a kind, keep
     them. A fragment that does not divide among the warps is an error.
