@@ -70,25 +70,31 @@ gpu.module @kernels {
 
   // Products that widen. Where K runs along the bytes a matrix of ldmatrix has both
   // operands of a step for 8 columns: four matrices are 32 columns. Of A a thread has
-  // four neighbours, the first pair of which is the first operand of its row.
+  // four neighbours, the first two of which are the first operand of its row.
   // CHECK-LABEL: gpu.func @keys
-  // CHECK-SAME:    %[[X:[a-z0-9]*]]: f16, %[[Y:[a-z0-9]*]]: f16
-  // CHECK:         %[[LEFT:.*]] = llvm.insertelement %{{.*}}, %{{.*}}[%c1_i32 : i32] : vector<2xf16>
+  // CHECK:         %[[A:.*]]:2 = scf.if %{{.*}} -> (vector<4xf16>, vector<4xf16>)
+  // CHECK:         %[[A2:.*]] = llvm.extractelement %[[A]]#0[%c2_i32
+  // CHECK:         %[[A4:.*]] = llvm.extractelement %[[A]]#1[%c0_i32
+  // CHECK:         %[[HALF1:.*]] = llvm.insertelement %[[A4]],
+  // CHECK:         %[[SECOND:.*]] = llvm.insertelement %{{.*}}, %[[HALF1]][
+  // CHECK:         %[[HALF2:.*]] = llvm.insertelement %[[A2]],
+  // CHECK:         %[[THIRD:.*]] = llvm.insertelement %{{.*}}, %[[HALF2]][
   // CHECK:         nvvm.ldmatrix %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<row>, num = 4 : i32
-  // CHECK-COUNT-4: mov.b32 bytes, $2;{{.*}}cvt.rn.f16x2.e4m3x2 $0, low;{{.*}}cvt.rn.f16x2.e4m3x2 $1, high;
-  // CHECK-COUNT-4: nvvm.mma.sync
+  // CHECK:         %[[W0:.*]] = llvm.inline_asm has_side_effects "{{.*}}mov.b32 bytes, $2;{{.*}}cvt.rn.f16x2.e4m3x2 $0, low;{{.*}}cvt.rn.f16x2.e4m3x2 $1, high;
+  // CHECK:         %[[B0:.*]] = llvm.extractvalue %[[W0]][0]
+  // CHECK:         %[[B1:.*]] = llvm.extractvalue %[[W0]][1]
+  // CHECK-COUNT-3: mov.b32 bytes, $2;
+  // CHECK:         %[[P0:.*]] = llvm.bitcast %[[B0]] : i32 to vector<2xf16>
+  // CHECK:         %[[P1:.*]] = llvm.bitcast %[[B1]] : i32 to vector<2xf16>
+  // CHECK:         nvvm.mma.sync A[%{{.*}}, %[[SECOND]], %[[THIRD]], %{{.*}}] B[%[[P0]], %[[P1]]]
+  // CHECK-COUNT-3: nvvm.mma.sync
   // CHECK-NOT:     nvvm.mma.sync
   // CHECK-NOT:     nvvm.ldmatrix
-  gpu.func @keys(%x: f16, %y: f16, %n: index, %o: memref<16x32xf32, strided<[32, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+  gpu.func @keys(%m: memref<16x16xf16, strided<[16, 1]>>, %n: index, %o: memref<16x32xf32, strided<[32, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
     %c0 = arith.constant 0 : index
     %bytes = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 32768 : i64} : !tile.ring<1 x !tile.shared<32x16xi8>>
+    %q = tile.load %m[%c0, %c0] dims [0, 1] : memref<16x16xf16, strided<[16, 1]>> -> !tile.fragment<16x16xf16, #tile.layout<16x16, registers = [4:1d1, 2:8d0], threads = [4:4d1, 8:1d0]>>
     %k = tile.wait %bytes[%n] : !tile.ring<1 x !tile.shared<32x16xi8>>
-    %f = tile.fill %x : !tile.fragment<16x16xf16, #tile.layout<16x16, registers = [4:1d1, 2:8d0], threads = [4:4d1, 8:1d0]>>
-    %q = tile.map ins(%f : !tile.fragment<16x16xf16, #tile.layout<16x16, registers = [4:1d1, 2:8d0], threads = [4:4d1, 8:1d0]>>) {
-    ^bb0(%e: f16, %i: index, %j: index):
-      %s = arith.addf %e, %y : f16
-      tile.yield %s : f16
-    } -> !tile.fragment<16x16xf16, #tile.layout<16x16, registers = [4:1d1, 2:8d0], threads = [4:4d1, 8:1d0]>>
     %s = tile.mma mma_sync %q, %k from f8E4M3FN transpose_b : !tile.fragment<16x16xf16, #tile.layout<16x16, registers = [4:1d1, 2:8d0], threads = [4:4d1, 8:1d0]>>, !tile.shared<32x16xi8> -> !tile.fragment<16x32xf32, #tile.layout<16x32, registers = [2:1d1, 2:8d0, 4:8d1], threads = [4:2d1, 8:1d0]>>
     tile.store %s, %o[%c0, %c0] dims [0, 1] : !tile.fragment<16x32xf32, #tile.layout<16x32, registers = [2:1d1, 2:8d0, 4:8d1], threads = [4:2d1, 8:1d0]>>, memref<16x32xf32, strided<[32, 1]>>
     tile.release %bytes[%n] : !tile.ring<1 x !tile.shared<32x16xi8>>
@@ -96,22 +102,26 @@ gpu.module @kernels {
   }
 
   // Where columns do, a matrix has one operand of 16 of them: bytes 0 and 2 of a word
-  // are the pair of an even column, 1 and 3 of the odd one behind it. The second warp
-  // begins 16 columns further on. To bf16 through f32.
+  // are the pair of an even column, 1 and 3 of the odd one behind it, and so lie the
+  // sums. The second warp begins 16 columns further on. To bf16 through f32.
   // CHECK-LABEL: gpu.func @values
-  // CHECK-SAME:    %[[Z:[a-z0-9]*]]: f32
   // CHECK:         nvvm.ldmatrix {{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<row>, num = 4 : i32
   // CHECK:         nvvm.ldmatrix {{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<col>, num = 2 : i32
-  // CHECK-COUNT-2: prmt.b32 bytes, $2, 0, 0x3120;{{.*}}cvt.rn.bf16x2.f32 $0, q, p
-  // CHECK:         nvvm.mma.sync {{.*}} C[%[[Z]], %[[Z]], %[[Z]], %[[Z]]]
-  // CHECK:         nvvm.mma.sync
+  // CHECK:         %[[W0:.*]] = llvm.inline_asm has_side_effects "{{.*}}prmt.b32 bytes, $2, 0, 0x3120;{{.*}}cvt.rn.bf16x2.f32 $0, q, p
+  // CHECK:         %[[EVEN0:.*]] = llvm.extractvalue %[[W0]][0]
+  // CHECK:         %[[ODD0:.*]] = llvm.extractvalue %[[W0]][1]
+  // CHECK:         %[[W1:.*]] = llvm.inline_asm has_side_effects "{{.*}}prmt.b32 bytes, $2, 0, 0x3120;
+  // CHECK:         %[[EVEN1:.*]] = llvm.extractvalue %[[W1]][0]
+  // CHECK:         %[[ODD1:.*]] = llvm.extractvalue %[[W1]][1]
+  // CHECK:         nvvm.mma.sync {{.*}} B[%[[EVEN0]], %[[EVEN1]]] C[%[[C:.*]]#0, %[[C]]#2, %[[C]]#4, %[[C]]#6]
+  // CHECK:         nvvm.mma.sync {{.*}} B[%[[ODD0]], %[[ODD1]]] C[%[[C]]#1, %[[C]]#3, %[[C]]#5, %[[C]]#7]
   // CHECK-NOT:     nvvm.mma.sync
-  gpu.func @values(%z: f32, %n: index, %m: memref<16x16xbf16, strided<[16, 1]>>, %o: memref<16x32xf32, strided<[32, 1]>>) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+  gpu.func @values(%n: index, %m: memref<16x16xbf16, strided<[16, 1]>>, %o: memref<16x32xf32, strided<[32, 1]>>) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
     %c0 = arith.constant 0 : index
     %bytes = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 32768 : i64} : !tile.ring<1 x !tile.shared<16x32xi8>>
+    %a = tile.load %o[%c0, %c0] dims [0, 1] : memref<16x32xf32, strided<[32, 1]>> -> !tile.fragment<16x32xf32, #tile.layout<16x32, registers = [4:1d1, 2:8d0], threads = [4:4d1, 8:1d0, 2:16d1]>>
     %v = tile.wait %bytes[%n] : !tile.ring<1 x !tile.shared<16x32xi8>>
     %p = tile.load %m[%c0, %c0] dims [0, 1] {tile.shared_offset = 8192 : i64} : memref<16x16xbf16, strided<[16, 1]>> -> !tile.shared<16x16xbf16>
-    %a = tile.fill %z : !tile.fragment<16x32xf32, #tile.layout<16x32, registers = [4:1d1, 2:8d0], threads = [4:4d1, 8:1d0, 2:16d1]>>
     %s = tile.mma mma_sync %p, %v from f8E4M3FN into %a : !tile.shared<16x16xbf16>, !tile.shared<16x32xi8>, !tile.fragment<16x32xf32, #tile.layout<16x32, registers = [4:1d1, 2:8d0], threads = [4:4d1, 8:1d0, 2:16d1]>> -> !tile.fragment<16x32xf32, #tile.layout<16x32, registers = [4:1d1, 2:8d0], threads = [4:4d1, 8:1d0, 2:16d1]>>
     tile.store %s, %o[%c0, %c0] dims [0, 1] : !tile.fragment<16x32xf32, #tile.layout<16x32, registers = [4:1d1, 2:8d0], threads = [4:4d1, 8:1d0, 2:16d1]>>, memref<16x32xf32, strided<[32, 1]>>
     tile.release %bytes[%n] : !tile.ring<1 x !tile.shared<16x32xi8>>
