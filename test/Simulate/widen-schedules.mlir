@@ -31,6 +31,12 @@
 // REDEFINE: %{entry} = values_read
 // RUN: %{check}
 //
+// Machine code takes queries from registers where keys are bytes.
+// RUN: fovea-compile %s --target=sm_90a --emit=ptx | FileCheck %s --check-prefix=PTX
+// PTX-LABEL: .entry values_read_
+// PTX:       cvt.rn.f16x2.e4m3x2
+// PTX:       mma.sync.aligned.m16n8k16
+//
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
 

@@ -163,10 +163,10 @@ func.func @shared_keys(%q: memref<16x64xf16>, %k: memref<128x64xi8>, %v: memref<
   tile.launch grid(%n) warps 4 ins(%q, %k, %v : memref<16x64xf16>, memref<128x64xi8>, memref<128x128xi8>) outs(%o : memref<16x128xf32>) {
   ^bb0(%b: index, %Q: memref<16x64xf16, strided<[?, 1], offset: ?>>, %K: memref<128x64xi8, strided<[?, 1], offset: ?>>, %V: memref<128x128xi8, strided<[?, 1], offset: ?>>, %O: memref<16x128xf32, strided<[?, 1], offset: ?>>):
     %qs = tile.load %Q[%c0, %c0] dims [0, 1] : memref<16x64xf16, strided<[?, 1], offset: ?>> -> !tile.shared<16x64xf16>
-    // CHECK: tile.from_shared {{.*}} -> !tile.fragment<16x64xf16, #[[$QUERY]]>
+    // CHECK: %[[Q:.*]] = tile.from_shared {{.*}} -> !tile.fragment<16x64xf16, #[[$QUERY]]>
     %qf = tile.from_shared %qs : !tile.shared<16x64xf16> -> !tile.fragment<16x64xf16>
     %ks = tile.load %K[%c0, %c0] dims [0, 1] : memref<128x64xi8, strided<[?, 1], offset: ?>> -> !tile.shared<128x64xi8>
-    // CHECK: tile.mma mma_sync {{.*}} from f8E4M3FN transpose_b : {{.*}} -> !tile.fragment<16x128xf32, #[[$SCORES]]>
+    // CHECK: tile.mma mma_sync %[[Q]], {{.*}} from f8E4M3FN transpose_b : {{.*}} -> !tile.fragment<16x128xf32, #[[$SCORES]]>
     %s = tile.mma %qf, %ks from f8E4M3FN transpose_b : !tile.fragment<16x64xf16>, !tile.shared<128x64xi8> -> !tile.fragment<16x128xf32>
     %least = tile.fill %low : !tile.fragment<16x4xf32>
     // CHECK: %[[PARTS:.*]] = tile.reduce max {{.*}} neighbors : {{.*}} -> !tile.fragment<16x4xf32, #[[$OWN]]>
