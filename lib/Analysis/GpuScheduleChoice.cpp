@@ -671,7 +671,8 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
           else if (needs.maskReads && !footprint.usesWgmma)
             footprint.registers += kCaptureRegisters + kListRegisters;
           if (op.getDropout())
-            footprint.registers += getDropoutRegisters(rows * keyTile / 32);
+            footprint.registers += getDropoutRegisters(
+                candidate.getQueryTile() * keyTile / (32 * warps));
           // A warp with more rows than one instruction takes loads more of them
           // ahead.
           if (rows > 16)
