@@ -237,11 +237,6 @@ void AttentionBuilder::findRowMaps() {
     sizes.element = Float16Type::get(sizes.element.getContext());
 }
 
-FloatType AttentionBuilder::getWidenedType(Value tensor) {
-  auto map = rowMaps.find(tensor);
-  return map == rowMaps.end() ? FloatType() : map->second.from;
-}
-
 LogicalResult AttentionBuilder::run() {
   if (failed(checkSizes()))
     return failure();

@@ -107,9 +107,6 @@ private:
   mlir::LogicalResult convertElementwise(mlir::linalg::LinalgOp op);
   /// Finds the operands whose rows are gathered.
   void findRowMaps();
-  /// Returns the type of the numbers whose bits the tensor that `tensor` is
-  /// gathered from has; null if there is none.
-  mlir::FloatType getWidenedType(mlir::Value tensor);
   /// Computes, in the loop that is to be converted, which keys are present for
   /// `pass`.
   void findPresentKeys(attn::OnlineAttentionOp pass);

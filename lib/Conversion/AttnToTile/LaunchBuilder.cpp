@@ -181,16 +181,20 @@ FailureOr<Value> LaunchBuilder::loadAhead(Value tile, int64_t rows,
   return loaded;
 }
 
+FloatType LaunchBuilder::getWidenedType(Value tensor) {
+  auto map = rowMaps.find(tensor);
+  return map == rowMaps.end() ? FloatType() : map->second.from;
+}
+
 Value LaunchBuilder::loadTile(OpBuilder &builder, const TileView &view,
                               int64_t rows, int64_t columns, ValueRange present,
                               bool wholeRuns) {
-  auto map = rowMaps.find(view.tensor);
-  bool isWidened = map != rowMaps.end() && map->second.from;
   auto type = SharedType::get(builder.getContext(), {rows, columns},
-                              isWidened ? sizes.element
-                                        : getElementTypeOrSelf(view.tensor),
+                              getWidenedType(view.tensor)
+                                  ? sizes.element
+                                  : getElementTypeOrSelf(view.tensor),
                               /*swizzle=*/0);
-  if (map != rowMaps.end())
+  if (auto map = rowMaps.find(view.tensor); map != rowMaps.end())
     return loadRows(builder, view, map->second, type, present, wholeRuns);
   return LoadOp::create(builder, loc, type, getMemRef(view.tensor),
                         getIndices(builder, view),

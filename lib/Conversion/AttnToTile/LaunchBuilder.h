@@ -85,6 +85,9 @@ protected:
   /// the memref.
   mlir::SmallVector<mlir::Value> getIndices(mlir::OpBuilder &builder,
                                             const TileView &view);
+  /// Returns the type of the numbers whose bits the tensor that `tensor` is
+  /// gathered from has; null if there is none.
+  mlir::FloatType getWidenedType(mlir::Value tensor);
   /// Loads a tile in which rows that are not in `present`, if it is given, are
   /// zero; with `wholeRuns`, their contents do not matter.
   mlir::Value loadTile(mlir::OpBuilder &builder, const TileView &view,

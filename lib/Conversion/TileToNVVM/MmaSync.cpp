@@ -55,13 +55,15 @@ private:
   /// columns do, it has every other one of four neighbours in one group of
   /// columns, and the rest in the next: so does the result.
   bool widens() { return op.getFrom().has_value(); }
+  bool widensAlongInner() { return widens() && op.getTransposeB(); }
+  bool widensAlongColumns() { return widens() && !op.getTransposeB(); }
   LayoutAttr getResultLayout();
 
   /// Reads `count` matrices, one register each. Eight lanes give the addresses
   /// of one matrix's rows, by `pointer`.
   SmallVector<Value> loadMatrices(Value pointer, int64_t count,
                                   bool isTransposed);
-  /// Returns words, i32s, as `getPairType`.
+  /// Returns words, of 32 bits, as `getPairType`.
   SmallVector<Value> toPairs(SmallVector<Value> words);
   /// Adds to `accumulator` in 16 of a warp's rows and a group of 8 columns.
   void multiply(ArrayRef<Value> a, ArrayRef<Value> b,
@@ -107,7 +109,7 @@ LogicalResult MmaSync::verify() {
   FragmentType result = op.getResult().getType();
   int64_t warps = getNumThreads(op) / kWarpSize;
   SmallVector<int64_t> permutation;
-  if (widens() && !op.getTransposeB()) {
+  if (widensAlongColumns()) {
     // That the result is in quads is asked for below.
     columnWarps = WarpGrid::get(shape.rows, warps).columns;
   } else if (std::optional<int64_t> found =
@@ -119,13 +121,12 @@ LogicalResult MmaSync::verify() {
            << result;
   }
   rowWarps = warps / columnWarps;
-  if (widens() && op.getTransposeB() && !isa<FragmentType>(op.getA().getType()))
+  if (widensAlongInner() && !isa<FragmentType>(op.getA().getType()))
     return op.emitOpError("by mma_sync expected a left operand in registers "
                           "beside bytes along it, got ")
            << op.getA().getType();
-  if (widens() && !op.getTransposeB() &&
-      (shape.rows % (kMmaRows * rowWarps) ||
-       shape.columns % (2 * kMmaColumns * columnWarps)))
+  if (widensAlongColumns() && (shape.rows % (kMmaRows * rowWarps) ||
+                               shape.columns % (2 * kMmaColumns * columnWarps)))
     return op.emitOpError(
                "by mma_sync, of bytes, expected whole fragments of 16 "
                "rows and 16 columns a warp, got ")
@@ -172,7 +173,7 @@ LogicalResult MmaSync::prepareA(ValueRange a) {
   if (auto type = dyn_cast<FragmentType>(op.getA().getType())) {
     // Four neighbours along K are one operand's pair and the next one's.
     MLIRContext *context = op.getContext();
-    auto layout = widens() && op.getTransposeB()
+    auto layout = widensAlongInner()
                       ? LayoutAttr::getQuads(context, shape.rows, shape.inner,
                                              rowWarps, columnWarps,
                                              /*isWhole=*/true)
@@ -198,7 +199,7 @@ LogicalResult MmaSync::prepareA(ValueRange a) {
 }
 
 LayoutAttr MmaSync::getResultLayout() {
-  if (widens() && !op.getTransposeB())
+  if (widensAlongColumns())
     return LayoutAttr::getQuads(op.getContext(), shape.rows, shape.columns,
                                 rowWarps, columnWarps, /*isWhole=*/false);
   return LayoutAttr::getAccumulator(op.getContext(), shape.rows, shape.columns,
@@ -211,7 +212,7 @@ void MmaSync::prepareB(Value address) {
   if (columnWarps > 1)
     firstColumn = arith::MulIOp::create(rewriter, loc, getColumnWarp(),
                                         getI32(rewriter, loc, warpColumns));
-  if (widens() && op.getTransposeB()) {
+  if (widensAlongInner()) {
     // Matrices: 8 columns each, of one step.
     Value column = getLaneBits(0, 5, 1);
     if (firstColumn)
@@ -280,23 +281,18 @@ SmallVector<Value> MmaSync::getA(int64_t block, int64_t step) {
   // A step is two groups of 8 columns, of 4 registers each: two neighbours of
   // the upper and two of the lower eight rows; of quads, four of each.
   int64_t first = (block * shape.inner / kMmaInner + step) * 8;
-  bool isInQuads = widens() && op.getTransposeB();
   SmallVector<Value> pairs;
   for (int64_t place :
-       isInQuads ? std::array{0, 4, 2, 6} : std::array{0, 2, 4, 6}) {
-    Value packed =
-        packVector(rewriter, loc, ArrayRef(aRegisters).slice(first + place, 2));
-    if (getPairType() != packed.getType())
-      packed = LLVM::BitcastOp::create(rewriter, loc, getPairType(), packed);
-    pairs.push_back(packed);
-  }
-  return pairs;
+       widensAlongInner() ? std::array{0, 4, 2, 6} : std::array{0, 2, 4, 6})
+    pairs.push_back(packVector(rewriter, loc,
+                               ArrayRef(aRegisters).slice(first + place, 2)));
+  return toPairs(std::move(pairs));
 }
 
 SmallVector<Value> MmaSync::getWidenedB(int64_t group, int64_t count,
                                         int64_t step) {
   int64_t column = group * kMmaColumns, inner = step * kMmaInner;
-  bool isTransposed = !op.getTransposeB();
+  bool isTransposed = widensAlongColumns();
   Value pointer = isTransposed ? bShared->getPointer(inner, column)
                                : bShared->getPointer(column, inner);
   // A matrix has both operands of a group; of columns along bytes, one operand
@@ -326,7 +322,7 @@ SmallVector<Value> MmaSync::getB(int64_t group, int64_t count, int64_t step) {
 SmallVector<int64_t> MmaSync::getPlaces(int64_t block, int64_t group) {
   int64_t groups = shape.columns / columnWarps / kMmaColumns;
   int64_t first = (block * groups + group) * 4;
-  if (!widens() || op.getTransposeB())
+  if (!widensAlongColumns())
     return {first, first + 1, first + 2, first + 3};
   // Two groups are one of quads; each has every other column.
   first -= group % 2 * 3;

@@ -205,6 +205,30 @@ static void addDigit(SmallVectorImpl<Digit> &digits, int64_t size,
     digits.push_back({size, stride, dim});
 }
 
+/// Returns the layout of `rowWarps` warps with 16 rows each, in which a thread
+/// has `count` neighbours of every `4 * count` columns of a row, of those that
+/// `columnWarps` divide, or, if each `isWhole`, of all.
+static LayoutAttr getNeighbours(MLIRContext *context, int64_t rows,
+                                int64_t columns, int64_t rowWarps,
+                                int64_t columnWarps, int64_t count,
+                                bool isWhole) {
+  int64_t warpColumns = isWhole ? columns : columns / columnWarps;
+  int64_t group = kRowThreads * count;
+  assert(rows % (16 * rowWarps) == 0 && warpColumns % group == 0 &&
+         "partial fragments");
+  SmallVector<Digit> registers, threads;
+  addDigit(registers, count, 1, 1);
+  addDigit(registers, 2, 8, 0);
+  addDigit(registers, warpColumns / group, group, 1);
+  addDigit(registers, rows / (16 * rowWarps), 16 * rowWarps, 0);
+  addDigit(threads, kRowThreads, count, 1);
+  addDigit(threads, 8, 1, 0);
+  addDigit(threads, rowWarps, 16, 0);
+  addDigit(threads, columnWarps, isWhole ? 0 : warpColumns,
+           isWhole ? Digit::kReplicated : 1);
+  return LayoutAttr::get(context, {rows, columns}, registers, threads);
+}
+
 LayoutAttr LayoutAttr::getRowOwned(MLIRContext *context, int64_t rows,
                                    int64_t columns, int64_t warps) {
   return getAccumulator(context, rows, columns, warps, /*columnWarps=*/1);
@@ -213,19 +237,8 @@ LayoutAttr LayoutAttr::getRowOwned(MLIRContext *context, int64_t rows,
 LayoutAttr LayoutAttr::getAccumulator(MLIRContext *context, int64_t rows,
                                       int64_t columns, int64_t rowWarps,
                                       int64_t columnWarps) {
-  assert(rows % (16 * rowWarps) == 0 && columns % (8 * columnWarps) == 0 &&
-         "partial fragments");
-  int64_t warpColumns = columns / columnWarps;
-  SmallVector<Digit> registers, threads;
-  addDigit(registers, 2, 1, 1);
-  addDigit(registers, 2, 8, 0);
-  addDigit(registers, warpColumns / 8, 8, 1);
-  addDigit(registers, rows / (16 * rowWarps), 16 * rowWarps, 0);
-  addDigit(threads, kRowThreads, 2, 1);
-  addDigit(threads, 8, 1, 0);
-  addDigit(threads, rowWarps, 16, 0);
-  addDigit(threads, columnWarps, warpColumns, 1);
-  return get(context, {rows, columns}, registers, threads);
+  return getNeighbours(context, rows, columns, rowWarps, columnWarps,
+                       /*count=*/2, /*isWhole=*/false);
 }
 
 LayoutAttr LayoutAttr::getRowThreads(MLIRContext *context, int64_t rows,
@@ -243,20 +256,8 @@ LayoutAttr LayoutAttr::getRowThreads(MLIRContext *context, int64_t rows,
 LayoutAttr LayoutAttr::getQuads(MLIRContext *context, int64_t rows,
                                 int64_t columns, int64_t rowWarps,
                                 int64_t columnWarps, bool isWhole) {
-  int64_t warpColumns = isWhole ? columns : columns / columnWarps;
-  assert(rows % (16 * rowWarps) == 0 && warpColumns % 16 == 0 &&
-         "partial fragments");
-  SmallVector<Digit> registers, threads;
-  addDigit(registers, 4, 1, 1);
-  addDigit(registers, 2, 8, 0);
-  addDigit(registers, warpColumns / 16, 16, 1);
-  addDigit(registers, rows / (16 * rowWarps), 16 * rowWarps, 0);
-  addDigit(threads, kRowThreads, 4, 1);
-  addDigit(threads, 8, 1, 0);
-  addDigit(threads, rowWarps, 16, 0);
-  addDigit(threads, columnWarps, isWhole ? 0 : warpColumns,
-           isWhole ? Digit::kReplicated : 1);
-  return get(context, {rows, columns}, registers, threads);
+  return getNeighbours(context, rows, columns, rowWarps, columnWarps,
+                       /*count=*/4, isWhole);
 }
 
 LayoutAttr LayoutAttr::getWarpColumns(MLIRContext *context, int64_t rows,
