@@ -1,21 +1,22 @@
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile --split-input-file | FileCheck %s
 // RUN: fovea-opt %s --attn-online-softmax=passes=2 --attn-tile --split-input-file | FileCheck %s --check-prefix=TWO
 
-// Parts of the keys are the last dimension of the loop. A part has whole tiles,
-// 64 * (tiles * p / 3) on; ragged keys are in the last. Its output is not rounded.
+// Parts of the keys are the last dimension of the loop. A part has whole tiles, one,
+// of which the first part has one more; ragged keys are in the last. Its output is
+// not rounded.
 // CHECK-LABEL: func @split
 // CHECK-SAME: %[[Q:[^:]*]]: tensor<1x2x?x64xf16>, %[[K:[^:]*]]: tensor<1x2x200x64xf16>, %[[V:[^:]*]]: tensor<1x2x200x32xf16>
 // CHECK: %[[N:.*]] = tensor.dim %[[Q]], %{{.*}} : tensor<1x2x?x64xf16>
 // CHECK: %[[PO:.*]] = tensor.empty(%{{.*}}) : tensor<3x1x2x?x32xf32>
 // CHECK: %[[PL:.*]] = tensor.empty(%{{.*}}) : tensor<3x1x2x?xf64>
 // CHECK: %[[R:.*]]:2 = scf.forall (%[[B:.*]], %[[H:.*]], %[[I:.*]], %[[P:.*]]) = (0, 0, 0, 0) to (1, 2, %{{.*}}, 3) step (1, 1, 48, 1) shared_outs(%[[OUT:.*]] = %[[PO]], %[[LSE:.*]] = %[[PL]])
-// CHECK: %[[T0:.*]] = arith.muli %[[P]], %c4 : index
-// CHECK: %[[D0:.*]] = arith.divsi %[[T0]], %c3 : index
-// CHECK: %[[BEGIN:.*]] = arith.muli %[[D0]], %c64 : index
+// CHECK: %[[M0:.*]] = arith.minsi %[[P]], %c1 : index
+// CHECK: %[[T0:.*]] = arith.addi %[[P]], %[[M0]] : index
+// CHECK: %[[BEGIN:.*]] = arith.muli %[[T0]], %c64 : index
 // CHECK: %[[P1:.*]] = arith.addi %[[P]], %c1 : index
-// CHECK: %[[T1:.*]] = arith.muli %[[P1]], %c4 : index
-// CHECK: %[[D1:.*]] = arith.divsi %[[T1]], %c3 : index
-// CHECK: %[[END:.*]] = arith.muli %[[D1]], %c64 : index
+// CHECK: %[[M1:.*]] = arith.minsi %[[P1]], %c1 : index
+// CHECK: %[[T1:.*]] = arith.addi %[[P1]], %[[M1]] : index
+// CHECK: %[[END:.*]] = arith.muli %[[T1]], %c64 : index
 // CHECK: %[[S:.*]]:3 = scf.for %[[J:.*]] = %[[BEGIN]] to %[[END]] step %c64
 // CHECK: affine.min {{.*}}(%[[J]])
 // CHECK: %[[F:.*]]:2 = attn.finalize ins(%[[S]]#0, %[[S]]#1, %[[S]]#2 :
@@ -48,16 +49,22 @@ func.func @split(%q: tensor<1x2x?x64xf16>, %k: tensor<1x2x200x64xf16>, %v: tenso
 
 // -----
 
-// The tiles that the mask keeps are divided, from the window's first on.
+// The tiles that the mask keeps are divided, from the window's first on: as many for
+// each part, and one more for as many parts as tiles are left.
 // CHECK-LABEL: func @window
+// CHECK: scf.forall (%{{.*}}, %{{.*}}, %{{.*}}, %[[P:.*]]) =
 // CHECK: %[[END:.*]] = arith.minsi %{{.*}}, %c200 : index
 // CHECK: %[[UPPER:.*]] = arith.select %{{.*}}, %[[END]], %c0 : index
 // CHECK: %[[LOWER:.*]] = arith.muli %{{.*}}, %c16 : index
 // CHECK: %[[KEYS:.*]] = arith.subi %[[UPPER]], %[[LOWER]] : index
 // CHECK: %[[SOME:.*]] = arith.maxsi %[[KEYS]], %c0 : index
 // CHECK: %[[TILES:.*]] = arith.ceildivsi %[[SOME]], %c16 : index
-// CHECK: %[[T0:.*]] = arith.muli %[[TILES]], %{{.*}} : index
-// CHECK: %[[D0:.*]] = arith.divsi %[[T0]], %c2 : index
+// CHECK: %[[EACH:.*]] = arith.divsi %[[TILES]], %c2 : index
+// CHECK: %[[DIVIDED:.*]] = arith.muli %[[EACH]], %c2 : index
+// CHECK: %[[LEFT:.*]] = arith.subi %[[TILES]], %[[DIVIDED]] : index
+// CHECK: %[[BEFORE:.*]] = arith.muli %[[EACH]], %[[P]] : index
+// CHECK: %[[MORE:.*]] = arith.minsi %[[P]], %[[LEFT]] : index
+// CHECK: %[[D0:.*]] = arith.addi %[[BEFORE]], %[[MORE]] : index
 // CHECK: %[[O0:.*]] = arith.muli %[[D0]], %c16 : index
 // CHECK: %[[BEGIN:.*]] = arith.addi %[[LOWER]], %[[O0]] : index
 // CHECK: scf.for %{{.*}} = %[[BEGIN]] to %{{.*}} step %c16
@@ -78,7 +85,8 @@ func.func @window(%q: tensor<1x1x200x64xf32>) -> (tensor<1x1x200x64xf32>, tensor
 
 // -----
 
-// The parts of all batches, whose number is not static: at least one for each.
+// The parts of all batches, whose number is not static: at least one for each. Tiles
+// are divided among so many in 32 bits.
 // CHECK-LABEL: func @batches
 // CHECK: %[[B:.*]] = tensor.dim %{{.*}}, %c0 : tensor<?x2x1x64xf16>
 // CHECK: %[[SOME:.*]] = arith.maxsi %[[B]], %c1
@@ -86,7 +94,9 @@ func.func @window(%q: tensor<1x1x200x64xf32>) -> (tensor<1x1x200x64xf32>, tensor
 // CHECK: %[[N:.*]] = arith.maxsi %[[EACH]], %c1
 // CHECK: tensor.empty(%[[N]], %[[B]]) : tensor<?x?x2x1x64xf32>
 // CHECK: scf.forall {{.*}} in (%[[B]], 2, 1, %[[N]])
-// CHECK: arith.divsi %{{.*}}, %[[N]] : index
+// CHECK: %[[TILES:.*]] = arith.index_cast %{{.*}} : index to i32
+// CHECK: %[[PARTS:.*]] = arith.index_cast %[[N]] : index to i32
+// CHECK: arith.divui %[[TILES]], %[[PARTS]] : i32
 // CHECK: attn.merge %{{.*}} : tensor<?x?x2x1x64xf32>, tensor<?x?x2x1xf64> -> tensor<?x2x1x64xf16>
 func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor<?x2x1x64xf16> {
   %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, split = 16>}
@@ -133,6 +143,9 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // CHECK: %[[ISUSED:.*]] = arith.cmpi slt, %[[I]], %[[USED]] : index
 // CHECK: %[[LISTEDBATCH:.*]] = tensor.extract %[[LIST]]#3[%[[I]]]
 // CHECK: arith.select %[[ISUSED]], %[[LISTEDBATCH]], %c0 : index
+// An item that there is not is the last of more parts than there are tiles.
+// CHECK: arith.select %[[ISUSED]], %{{.*}}, %c2147483647 : index
+// CHECK: arith.select %[[ISUSED]], %{{.*}}, %c2147483647 : index
 // CHECK: tensor.extract_slice %[[Q]][%[[ITS]]#0, %[[H]], %{{.*}}, 0]
 // CHECK: scf.for %[[J:.*]] = %{{.*}} to %{{.*}} step %c64
 // CHECK: tensor.extract_slice %[[K]][%[[ITS]]#0, %[[H]], %[[J]], 0]

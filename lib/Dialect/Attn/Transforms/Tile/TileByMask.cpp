@@ -191,8 +191,29 @@ Value fovea::attn::countKeyTiles(OpBuilder &builder, OnlineAttentionOp pass,
   return math.materialize(countTiles(math, lower, bounds.upper, size));
 }
 
+/// Returns `tiles / parts`, rounded down. What varies is divided in 32 bits,
+/// which tensors have fewer tiles than: on GPUs a division of 64 bits is a
+/// branch, behind which what a kernel reads first would wait.
+static OpFoldResult divideTiles(IndexMath &math, OpFoldResult tiles,
+                                OpFoldResult parts) {
+  if (IndexMath::constantOf(parts))
+    return math.truncDiv(tiles, parts);
+  OpBuilder &builder = math.getBuilder();
+  Location loc = math.getLoc();
+  auto narrow = [&](OpFoldResult number) -> Value {
+    return arith::IndexCastOp::create(builder, loc, builder.getI32Type(),
+                                      math.materialize(number));
+  };
+  Value quotient =
+      arith::DivUIOp::create(builder, loc, narrow(tiles), narrow(parts));
+  return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
+                                      quotient)
+      .getResult();
+}
+
 /// Returns the first place of a part's tiles of `size` from `lower` on, and the
-/// end of the last of them. Parts of no given size differ by at most one tile.
+/// end of the last of them. Parts of no given size have as many tiles, and the
+/// first ones one more, until none is left.
 static std::pair<OpFoldResult, OpFoldResult>
 getTilesOf(IndexMath &math, KeyPart part, OpFoldResult lower,
            OpFoldResult upper, int64_t size) {
@@ -204,8 +225,11 @@ getTilesOf(IndexMath &math, KeyPart part, OpFoldResult lower,
   }
   OpFoldResult step = math.constant(size);
   OpFoldResult tiles = countTiles(math, lower, upper, size);
+  OpFoldResult each = divideTiles(math, tiles, part.count);
+  OpFoldResult left = math.sub(tiles, math.mul(each, part.count));
   auto getPlace = [&](OpFoldResult number) {
-    OpFoldResult before = math.truncDiv(math.mul(tiles, number), part.count);
+    OpFoldResult before =
+        math.add(math.mul(each, number), math.min(number, left));
     return math.add(lower, math.mul(before, step));
   };
   return {getPlace(part.number),

@@ -297,13 +297,14 @@ WorkList::Item WorkList::getItem(OpBuilder &builder, Location loc,
               isUsed, getElement(nested, loc, tensor, place), other));
         };
         Value batch = getUsed(batches, number, math.constant(0));
-        // An item that there is not has one of so many parts that it is empty,
-        // or one behind all.
-        OpFoldResult none = math.constant(0);
+        // An item that there is not has the last of so many parts that it is
+        // empty, or one behind all.
+        OpFoldResult most = math.constant(std::numeric_limits<int32_t>::max());
+        OpFoldResult none = most;
         if (partSize)
           none = noPart;
         return {batch, getUsed(numbers, number, none),
-                getUsed(parts, batch, math.constant(kMaxPosition))};
+                getUsed(parts, batch, most)};
       });
   return {item[0], {item[1], item[2], partSize}};
 }
