@@ -82,28 +82,34 @@ protected:
   }
 
   /// Checks every element that instructions on `outerSize` of the outer
-  /// dimension, starting at each multiple of it, read.
+  /// dimension, starting at each multiple of it, read: of a tile in runs each
+  /// has every so many groups of 8.
   void check(SharedType tile, bool isKMajor, int64_t outerSize) {
     // Descriptors have 14 bits of address / 16, as in the kernel.
     constexpr int64_t base = 3 * 1024;
     FailureOr<WgmmaOperand> operand = getOperand(tile, isKMajor);
     ASSERT_TRUE(succeeded(operand));
+    int64_t parts = operand->getNumInterleaved();
     for (int64_t first = 0; first < operand->getOuterSize(); first += outerSize)
-      for (int64_t step = 0; step < operand->getNumSteps(); ++step) {
-        uint64_t start = base + operand->getStart(first, step);
-        ASSERT_EQ(start % 16, 0u);
-        Reader reader(operand->getDescriptor() + (start >> 4), isKMajor);
-        for (int64_t outer = 0; outer < outerSize; ++outer)
-          for (int64_t k = 0; k < WgmmaOperand::kStep; ++k) {
-            int64_t inner = step * WgmmaOperand::kStep + k;
-            int64_t row = isKMajor ? first + outer : inner;
-            int64_t column = isKMajor ? inner : first + outer;
-            ASSERT_EQ(reader.getAddress(outer, k),
-                      base + tile.getByteOffset(row, column))
-                << "row " << row << ", column " << column << ", swizzle "
-                << tile.getSwizzle() << ", K-major " << isKMajor;
-          }
-      }
+      for (int64_t part = 0; part < parts; ++part)
+        for (int64_t step = 0; step < operand->getNumSteps(); ++step) {
+          uint64_t start = base + operand->getStart(first + part * 8, step);
+          ASSERT_EQ(start % 16, 0u);
+          Reader reader(operand->getDescriptor() + (start >> 4), isKMajor);
+          for (int64_t outer = 0; outer < outerSize / parts; ++outer)
+            for (int64_t k = 0; k < WgmmaOperand::kStep; ++k) {
+              int64_t place =
+                  first + (outer / 8 * parts + part) * 8 + outer % 8;
+              int64_t inner = step * WgmmaOperand::kStep + k;
+              int64_t row = isKMajor ? place : inner;
+              int64_t column = isKMajor ? inner : place;
+              ASSERT_EQ(reader.getAddress(outer, k),
+                        base + tile.getByteOffset(row, column))
+                  << "row " << row << ", column " << column << ", swizzle "
+                  << tile.getSwizzle() << ", runs of " << tile.getRuns()
+                  << ", K-major " << isKMajor;
+            }
+        }
   }
 
   MLIRContext context;
@@ -130,6 +136,18 @@ TEST_F(WgmmaOperandTest, OuterMajor) {
   }
 }
 
+TEST_F(WgmmaOperandTest, Runs) {
+  for (int64_t swizzle : {32, 64, 128})
+    for (int64_t columns : {64, 128, 192})
+      for (int64_t rows : {48, 96, 192})
+        for (int64_t runs : {8, 16, 24, 48}) {
+          SharedType tile = getTile(rows, columns, swizzle).cloneWithRuns(runs);
+          check(tile, /*isKMajor=*/true, rows);
+          if (runs != 24)
+            check(tile, /*isKMajor=*/false, columns);
+        }
+}
+
 TEST_F(WgmmaOperandTest, Errors) {
   std::string message;
   ScopedDiagnosticHandler handler(
@@ -141,6 +159,10 @@ TEST_F(WgmmaOperandTest, Errors) {
   EXPECT_NE(message.find("got 72 and 64"), std::string::npos);
   EXPECT_TRUE(failed(getOperand(getTile(24, 64, 128), false)));
   EXPECT_NE(message.find("got 24 and 64"), std::string::npos);
+  EXPECT_TRUE(
+      failed(getOperand(getTile(48, 64, 128).cloneWithRuns(24), false)));
+  EXPECT_NE(message.find("expected runs of 8 rows or of a multiple of 16"),
+            std::string::npos);
 }
 
 } // namespace

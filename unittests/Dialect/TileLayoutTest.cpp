@@ -378,6 +378,25 @@ TEST_F(TileLayoutTest, SwizzleIsThatOfTheAddress) {
       }
 }
 
+// Each run is a tile of its own.
+TEST_F(TileLayoutTest, Runs) {
+  Type type = Builder(&context).getBF16Type();
+  for (int64_t swizzle : {32, 64, 128})
+    for (int64_t runs : {8, 16, 24, 48}) {
+      SharedType tile = getShared({48, 192}, type, swizzle).cloneWithRuns(runs);
+      SharedType run = getShared({runs, 192}, type, swizzle);
+      ASSERT_EQ(tile.getSizeInBytes(), 48 * 192 * 2);
+      ASSERT_EQ(tile.getRunBytes(), run.getSizeInBytes());
+      ASSERT_EQ(tile.getPanelBytes(), run.getPanelBytes());
+      ASSERT_EQ(tile.isOneRun(), runs == 48);
+      for (int64_t row = 0; row < 48; ++row)
+        for (int64_t column = 0; column < 192; ++column)
+          ASSERT_EQ(tile.getByteOffset(row, column),
+                    row / runs * run.getSizeInBytes() +
+                        run.getByteOffset(row % runs, column));
+    }
+}
+
 TEST_F(TileLayoutTest, RowsFollowWithoutASwizzle) {
   Builder builder(&context);
   SharedType tile = getShared({5, 12}, builder.getF32Type(), 0);

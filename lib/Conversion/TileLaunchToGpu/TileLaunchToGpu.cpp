@@ -112,8 +112,8 @@ void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
       return;
     Value &map = maps[{memref.get(), tile, dims, int(isClipped)}];
     if (!map) {
-      auto type =
-          TensorMapType::get(&getContext(), source.getRank() + isClipped, tile);
+      int64_t rank = source.getRank() + isClipped + (tile.getRuns() ? 1 : 0);
+      auto type = TensorMapType::get(&getContext(), rank, tile);
       map = TensorMapOp::create(builder, memref.getOwner()->getLoc(), type,
                                 memref.get(), isClipped, dims);
       ++numTensorMaps;

@@ -79,8 +79,13 @@ Value SharedAccess::remainder(Value a, int64_t b) {
 
 Value SharedAccess::getAddress(Value row, Value column) {
   int64_t bytes = type.getElementBytes();
-  int64_t rowBytes = type.getPanelColumns() * bytes;
-  Value start = add(address, scale(row, rowBytes));
+  Value start = address, inRun = row;
+  if (!type.isOneRun()) {
+    Value run = divide(row, type.getRunRows());
+    start = add(start, scale(run, type.getRunBytes()));
+    inRun = remainder(row, type.getRunRows());
+  }
+  start = add(start, scale(inRun, type.getRowBytes()));
   if (!type.getSwizzle())
     return add(start, scale(column, bytes));
   Value inRow = column;
@@ -103,7 +108,8 @@ Value SharedAccess::getPointer(int64_t rowOffset, int64_t columnOffset) {
     return toSharedPointer(builder, loc, first,
                            (rowOffset * type.getPanelColumns() + columnOffset) *
                                bytes);
-  if (rowOffset % kSwizzledRows ||
+  bool isInRun = type.isOneRun() || rowOffset % type.getRunRows() == 0;
+  if (rowOffset % kSwizzledRows || !isInRun ||
       (column.bits & static_cast<uint64_t>(columnOffset)))
     return toSharedPointer(builder, loc,
                            getAddress(addConstant(row, rowOffset),
@@ -120,8 +126,9 @@ Value SharedAccess::getPointer(int64_t rowOffset, int64_t columnOffset) {
                  : first;
   return toSharedPointer(
       builder, loc, start,
-      columnOffset / type.getPanelColumns() * type.getPanelBytes() +
-          rowOffset * type.getSwizzle() + inRow % kUnitBytes);
+      type.getByteOffset(rowOffset, columnOffset / type.getPanelColumns() *
+                                        type.getPanelColumns()) +
+          inRow % kUnitBytes);
 }
 
 //===----------------------------------------------------------------------===//

@@ -134,6 +134,14 @@ LogicalResult MapEncoder::encode(TensorMapOp op) {
       strides.push_back(stride);
     box.push_back(constant(extent));
   }
+  if (tile.getRuns()) {
+    // The outermost dimension is from panel to panel.
+    sizes.front() = constant(tile.getPanelColumns());
+    strides.push_back(constant(tile.getRowBytes()));
+    sizes.push_back(
+        constant(source.getShape().back() / tile.getPanelColumns()));
+    box.push_back(constant(tile.getNumPanels()));
+  }
   Value base = LLVM::IntToPtrOp::create(builder, pointer, begin);
 
   Value map = allocate(LLVM::LLVMArrayType::get(builder.getI8Type(), kMapBytes),

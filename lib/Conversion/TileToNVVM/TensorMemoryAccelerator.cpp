@@ -39,10 +39,10 @@ static SmallVector<Value> getCoordinates(ImplicitLocOpBuilder &builder,
 /// spilled).
 static constexpr int64_t kMostCopies = 8;
 
-/// Emits `text` for each panel of `tile`: with the panel's address as $0, the
-/// descriptor as $1, `others`, and then the panel's coordinates, whose names
-/// replace `@` in the text. Of `blocks` blocks of a cluster each has every
-/// `blocks`th panel.
+/// Emits `text` for each panel of `tile`, or for all of them, if the map copies
+/// these: with the panel's address as $0, the descriptor as $1, `others`, and
+/// then the panel's coordinates, whose names replace `@` in the text. Of
+/// `blocks` blocks of a cluster each has every `blocks`th panel.
 static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
                        SharedType tile, StringRef text, Value address,
                        Value descriptor, ValueRange others,
@@ -77,7 +77,7 @@ static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
     llvm::append_range(operands, coordinates.drop_front());
     emitPtx(builder, builder.getLoc(), text, operands);
   };
-  int64_t panels = tile.getNumPanels();
+  int64_t panels = map.getTile().getRuns() ? 1 : tile.getNumPanels();
   if (panels <= kMostCopies) {
     for (int64_t panel = 0; panel < panels; panel += blocks)
       emit(panel * tile.getPanelBytes(), panel * tile.getPanelColumns(), whole);
@@ -143,6 +143,23 @@ static void emitWaitForState(ImplicitLocOpBuilder &builder, Location loc,
           {barrier, state});
 }
 
+/// Returns the place of the first unit of a row's first panel, in bytes.
+static Value getRowOffset(ImplicitLocOpBuilder &builder, SharedType tile,
+                          Value row) {
+  Location loc = builder.getLoc();
+  auto constant = [&](int64_t value) { return getI32(builder, loc, value); };
+  Value rowBytes = constant(tile.getRowBytes());
+  if (tile.isOneRun())
+    return arith::MulIOp::create(builder, row, rowBytes);
+  Value rows = constant(tile.getRunRows());
+  Value run = arith::DivUIOp::create(builder, row, rows);
+  Value inRun = arith::RemUIOp::create(builder, row, rows);
+  return arith::AddIOp::create(
+      builder,
+      arith::MulIOp::create(builder, run, constant(tile.getRunBytes())),
+      arith::MulIOp::create(builder, inRun, rowBytes));
+}
+
 /// Writes zeros to rows `first` to below `end` of the tile at `address`, every
 /// `step`th. A swizzle only permutes the bytes of a row.
 static void emitZeroRows(ImplicitLocOpBuilder &builder, SharedType tile,
@@ -150,14 +167,13 @@ static void emitZeroRows(ImplicitLocOpBuilder &builder, SharedType tile,
                          int64_t step = 1) {
   constexpr int64_t kUnitBytes = 16;
   Location loc = builder.getLoc();
-  int64_t rowBytes = tile.getPanelColumns() * tile.getElementBytes();
+  int64_t rowBytes = tile.getRowBytes();
   auto loop =
       scf::ForOp::create(builder, first, end, getI32(builder, loc, step));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
-  Value offset = arith::MulIOp::create(builder, loop.getInductionVar(),
-                                       getI32(builder, loc, rowBytes));
-  Value row = arith::AddIOp::create(builder, address, offset);
+  Value row = arith::AddIOp::create(
+      builder, address, getRowOffset(builder, tile, loop.getInductionVar()));
   auto unit = VectorType::get(kUnitBytes / 4, builder.getI32Type());
   Value zeros = arith::ConstantOp::create(builder, builder.getZeroAttr(unit));
   for (int64_t panel = 0; panel < tile.getNumPanels(); ++panel)
@@ -213,6 +229,10 @@ public:
   void emit();
 
 private:
+  /// Returns the number of dimensions but the last, whose places the op gives.
+  size_t countPlaces() {
+    return op.getPlace().front().getTerminator()->getNumOperands();
+  }
   bool mayBeCut() { return !op.getRows().empty() && !op.getWholeRuns(); }
   Value constant(int64_t value) { return getI32(builder, op.getLoc(), value); }
   /// Returns the distance of a row from the first of its run.
@@ -260,7 +280,7 @@ SmallVector<Value> RunBoxes::getPlace(Value run) {
   Value high = arith::MinSIOp::create(builder, end, rows.end);
   Value isLeft =
       arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, low, high);
-  SmallVector<Type> types(map.getRank() - 1, builder.getI32Type());
+  SmallVector<Type> types(countPlaces(), builder.getI32Type());
   auto branch =
       scf::IfOp::create(builder, types, isLeft, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
@@ -277,10 +297,10 @@ void RunBoxes::emitBox(Value run, ArrayRef<Value> place) {
   // The innermost dimension comes first.
   SmallVector<Value> coordinates = {constant(0)};
   llvm::append_range(coordinates, llvm::reverse(place));
-  int64_t rowBytes = tile.getPanelColumns() * tile.getElementBytes();
-  Value offset =
-      arith::MulIOp::create(builder, getRow(run), constant(rowBytes));
-  Value address = arith::AddIOp::create(builder, slot, offset);
+  if (map.getTile().getRuns())
+    coordinates.push_back(constant(0));
+  Value address = arith::AddIOp::create(
+      builder, slot, getRowOffset(builder, tile, getRow(run)));
   emitPanels(builder, map, tile, getCopyText(map), address, descriptor, barrier,
              coordinates);
 }
@@ -305,7 +325,7 @@ void RunBoxes::emit() {
   } else {
     Value hasRun = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult,
                                          first, constant(count));
-    SmallVector<Type> types(map.getRank() - 1, builder.getI32Type());
+    SmallVector<Type> types(countPlaces(), builder.getI32Type());
     auto find =
         scf::IfOp::create(builder, types, hasRun, /*withElseRegion=*/true);
     {

@@ -22,6 +22,10 @@ namespace {
 
 constexpr int64_t kMostColumns = 256;
 
+/// Columns of a result that are neighbours in a thread's registers, and these
+/// registers.
+constexpr int64_t kGroupColumns = 8, kGroupRegisters = 4;
+
 /// One product as the instructions see it.
 struct Product {
   /// Columns of a warp group's part of the result; warp groups that share its
@@ -99,6 +103,12 @@ static FailureOr<Product> getProduct(ProductOp op, FragmentType result) {
     auto operand = WgmmaOperand::get(a, /*isKMajor=*/true, emitError);
     if (failed(operand))
       return failure();
+    if (operand->getNumInterleaved() > 1) {
+      op.emitOpError(
+          "by wgmma expected a left operand that is not in runs, got ")
+          << a;
+      return failure();
+    }
     product.a = *operand;
   } else {
     int64_t columnGroups;
@@ -117,12 +127,19 @@ static FailureOr<Product> getProduct(ProductOp op, FragmentType result) {
   return product;
 }
 
-/// Prints `{$first, $first+1, ...}`.
-static void printRegisters(raw_ostream &os, int64_t first, int64_t count) {
+/// Prints `{$first, $first+1, ...}`: `count` registers, those of every
+/// `period`th group of columns.
+static void printRegisters(raw_ostream &os, int64_t first, int64_t count,
+                           int64_t period = 1) {
   os << "{";
   llvm::interleave(
-      llvm::seq(first, first + count), os,
-      [&](int64_t index) { os << "$" << index; }, ", ");
+      llvm::seq<int64_t>(0, count), os,
+      [&](int64_t index) {
+        os << "$"
+           << first + index / kGroupRegisters * kGroupRegisters * period +
+                  index % kGroupRegisters;
+      },
+      ", ");
   os << "}";
 }
 
@@ -202,28 +219,35 @@ static SmallVector<Value> issue(OpBuilder &builder, Location loc,
   os << "wgmma.fence.sync.aligned;\n";
   int64_t registers = product.getSequenceRegisters();
   int64_t steps = product.endStep - product.firstStep;
+  int64_t parts = product.b->getNumInterleaved();
   for (int64_t sequence = 0; sequence < product.sequences; ++sequence) {
-    for (int64_t place = 0; place < steps; ++place) {
-      int64_t step = product.firstStep + place;
-      if (place < 2)
-        os << "setp.ne.b32 add, " << int(place || !acc.empty()) << ", 0;\n";
-      os << "add.s64 y, b, " << product.b->getStart(0, step) / 16 << ";\n";
-      if (product.a)
-        os << "add.s64 x, a, "
-           << product.a->getStart(sequence * product.groups * kGroupRows,
-                                  step) /
-                  16
-           << ";\n";
-      os << "wgmma.mma_async.sync.aligned.m64n" << product.columns << "k16.f32."
-         << product.elementType << "." << product.elementType << " ";
-      printRegisters(os, sequence * registers, registers);
-      os << ", ";
-      if (product.a)
-        os << "x";
-      else
-        printRegisters(os, firstInput + 1 + (sequence * steps + place) * 4, 4);
-      os << ", y, add, 1, 1, " << (product.a ? "0, " : "")
-         << int(!product.b->isKMajor()) << ";\n";
+    for (int64_t part = 0; part < parts; ++part) {
+      for (int64_t place = 0; place < steps; ++place) {
+        int64_t step = product.firstStep + place;
+        if (place < 2)
+          os << "setp.ne.b32 add, " << int(place || !acc.empty()) << ", 0;\n";
+        os << "add.s64 y, b, "
+           << product.b->getStart(part * kGroupColumns, step) / 16 << ";\n";
+        if (product.a)
+          os << "add.s64 x, a, "
+             << product.a->getStart(sequence * product.groups * kGroupRows,
+                                    step) /
+                    16
+             << ";\n";
+        os << "wgmma.mma_async.sync.aligned.m64n" << product.columns / parts
+           << "k16.f32." << product.elementType << "." << product.elementType
+           << " ";
+        printRegisters(os, sequence * registers + part * kGroupRegisters,
+                       registers / parts, parts);
+        os << ", ";
+        if (product.a)
+          os << "x";
+        else
+          printRegisters(os, firstInput + 1 + (sequence * steps + place) * 4,
+                         4);
+        os << ", y, add, 1, 1, " << (product.a ? "0, " : "")
+           << int(!product.b->isKMajor()) << ";\n";
+      }
     }
   }
   os << "wgmma.commit_group.sync.aligned;\n}";

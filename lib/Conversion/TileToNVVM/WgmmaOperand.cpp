@@ -10,6 +10,9 @@
 using namespace mlir;
 using namespace fovea::tile;
 
+/// Rows of a core matrix.
+static constexpr int64_t kGroup = 8;
+
 FailureOr<WgmmaOperand>
 WgmmaOperand::get(SharedType tile, bool isKMajor,
                   function_ref<InFlightDiagnostic()> emitError) {
@@ -18,13 +21,17 @@ WgmmaOperand::get(SharedType tile, bool isKMajor,
     return emitError() << "expected an operand of 16-bit elements, got "
                        << tile;
   int64_t inner = tile.getShape()[isKMajor ? 1 : 0];
-  if (inner % kStep || operand.getOuterSize() % 8)
+  if (inner % kStep || operand.getOuterSize() % kGroup)
     return emitError() << "expected an inner size that is a multiple of "
                        << kStep << " and an outer one that is of 8, got "
                        << inner << " and " << operand.getOuterSize() << " in "
                        << tile;
   if (!tile.getSwizzle() && (isKMajor || tile.getShape()[1] != 8))
     return emitError() << "expected an operand with a swizzle, got " << tile;
+  if (!isKMajor && tile.getRunRows() % kStep && tile.getRunRows() != kGroup)
+    return emitError() << "expected runs of " << kGroup
+                       << " rows or of a multiple of " << kStep << ", got "
+                       << tile;
   return operand;
 }
 
@@ -36,19 +43,22 @@ int64_t WgmmaOperand::getNumSteps() const {
   return tile.getShape()[kMajor ? 1 : 0] / kStep;
 }
 
-/// Bytes from one row of a panel to the next.
-static int64_t getRowBytes(SharedType tile) {
-  return tile.getPanelColumns() * tile.getElementBytes();
+int64_t WgmmaOperand::getNumInterleaved() const {
+  return kMajor && !tile.isOneRun() ? tile.getRunRows() / kGroup : 1;
 }
 
 int64_t WgmmaOperand::getLeadingBytes() const {
   if (kMajor)
     return 16; // Not read.
   // One panel of 8 columns: groups of 8 rows take the place of panels.
-  return tile.getSwizzle() ? tile.getPanelBytes() : 8 * getRowBytes(tile);
+  return tile.getSwizzle() ? tile.getPanelBytes() : kGroup * tile.getRowBytes();
 }
 
-int64_t WgmmaOperand::getStrideBytes() const { return 8 * getRowBytes(tile); }
+int64_t WgmmaOperand::getStrideBytes() const {
+  int64_t next = kGroup * getNumInterleaved();
+  return next < tile.getShape().front() ? tile.getByteOffset(next, 0)
+                                        : next * tile.getRowBytes();
+}
 
 uint64_t WgmmaOperand::getDescriptor() const {
   uint64_t mode = 0;
@@ -70,13 +80,8 @@ uint64_t WgmmaOperand::getDescriptor() const {
 int64_t WgmmaOperand::getStart(int64_t outer, int64_t step) const {
   // Whole groups of 8 rows and whole panels: the swizzle begins anew, so the
   // hardware adds the plain distance.
-  if (!kMajor) {
-    assert(outer % tile.getPanelColumns() == 0 && "within a panel");
-    return outer / tile.getPanelColumns() * tile.getPanelBytes() +
-           step * kStep * getRowBytes(tile);
-  }
-  int64_t column = step * kStep;
-  return column / tile.getPanelColumns() * tile.getPanelBytes() +
-         outer * getRowBytes(tile) +
-         column % tile.getPanelColumns() * tile.getElementBytes();
+  int64_t inner = step * kStep;
+  int64_t row = kMajor ? outer : inner, column = kMajor ? inner : outer;
+  assert((kMajor || outer % tile.getPanelColumns() == 0) && "within a panel");
+  return tile.getByteOffset(row / kGroup * kGroup, column);
 }

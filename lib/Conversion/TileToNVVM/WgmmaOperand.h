@@ -16,6 +16,10 @@
 //  - outer-major, the tile's rows along K: the stride is between groups of 8
 //    rows, the leading distance between panels of columns.
 //
+// Groups of 8 rows of a tile in runs are not equally far apart, but those at
+// one place of each run are. So a K-major tile is as many operands,
+// interleaved, as a run has groups; steps along K do not cross runs.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef FOVEA_LIB_CONVERSION_TILETONVVM_WGMMAOPERAND_H
@@ -36,7 +40,8 @@ public:
   ///
   /// W1. elements have 16 bits;
   /// W2. K is a multiple of 16, the outer size a multiple of 8;
-  /// W3. the tile is swizzled, or outer-major with 8 columns.
+  /// W3. the tile is swizzled, or outer-major with 8 columns;
+  /// W4. runs of an outer-major tile have 8 rows, or a multiple of 16.
   static mlir::FailureOr<WgmmaOperand>
   get(SharedType tile, bool isKMajor,
       llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
@@ -44,6 +49,9 @@ public:
   bool isKMajor() const { return kMajor; }
   int64_t getOuterSize() const;
   int64_t getNumSteps() const;
+  /// Returns the number of operands of which the tile's groups of 8 along the
+  /// outer dimension are those of each in turn; else 1.
+  int64_t getNumInterleaved() const;
 
   /// The distances in the descriptor, in bytes.
   int64_t getLeadingBytes() const;

@@ -151,6 +151,25 @@ module attributes {machine.target = #hopper} {
     return
   }
 
+  // A descriptor of all panels of a run.
+  // CHECK-LABEL: func @panels_of_runs
+  // CHECK:         %[[MAP:.*]] = tile.tensor_map %{{.*}} dims [1, 2] : {{.*}} -> !tile.tensor_map<4 x !tile.shared<16x128xbf16, swizzle = 128, runs = 16>>
+  // CHECK:           tile.load_async %[[MAP]] dims [1, 2] runs 16
+  func.func @panels_of_runs(%k: memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>) {
+    %c4 = arith.constant 4 : index
+    tile.launch grid(%c4) warps 4 outs(%k : memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>) {
+    ^bb0(%x: index, %K: memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>):
+      %c0 = arith.constant 0 : index
+      %r = tile.ring : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128, runs = 16>>
+      %s = tile.acquire %r[%c0] : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128, runs = 16>>
+      tile.load_async %K dims [1, 2] runs 16 {
+      ^bb0(%i: index):
+        tile.yield %x, %i : index, index
+      } into %s signals %r[%c0] : memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>, !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128, runs = 16>>
+    }
+    return
+  }
+
   // A tile that is stored has memory of its own unless it reuses a ring's.
   // CHECK-LABEL: func @stores
   // CHECK-SAME:    %[[O:[^:]*]]: memref

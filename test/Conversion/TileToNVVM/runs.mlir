@@ -80,6 +80,68 @@ gpu.module @kernels {
 
 // -----
 
+!k = !tile.shared<64x128xbf16, swizzle = 128, runs = 16>
+!ring = !tile.ring<3 x !k>
+!runs = !tile.tensor_map<4 x !tile.shared<16x128xbf16, swizzle = 128, runs = 16>>
+
+// Of a tile in runs one instruction copies both panels of a run, which is 4096 bytes.
+// Zeros of a run that is cut lie in its panels, 2048 bytes apart. A product's columns
+// are two sets of groups of 8, whose runs are 4096 bytes apart: those of the first have
+// every other group of the result's registers. Steps of its inner dimension are runs.
+gpu.module @kernels {
+  // CHECK-LABEL: gpu.func @panels(
+  // CHECK-SAME:    %[[K:[a-z0-9]*]]: !llvm.ptr
+  // CHECK:         %[[PLACE:.*]]:2 = scf.if %[[EXISTS:.*]] -> (i32, i32) {
+  // CHECK:         scf.if %[[EXISTS]] {
+  // CHECK:           %[[NTH:.*]] = arith.divui %{{.*}}, %c16_i32
+  // CHECK:           %[[IN:.*]] = arith.remui %{{.*}}, %c16_i32
+  // CHECK-DAG:       %[[RUNBYTES:.*]] = arith.muli %[[NTH]], %c4096_i32
+  // CHECK-DAG:       %[[INBYTES:.*]] = arith.muli %[[IN]], %c128_i32
+  // CHECK:           %[[OFFSET:.*]] = arith.addi %[[RUNBYTES]], %[[INBYTES]]
+  // CHECK:           %[[TO:.*]] = arith.addi %{{.*}}, %[[OFFSET]]
+  // CHECK-NEXT:      cp.async.bulk.tensor.4d{{.*}}{$3, $4, $5, $6}{{.*}} %[[TO]], %[[K]], %{{.*}}, %c0_i32, %[[PLACE]]#1, %[[PLACE]]#0, %c0_i32
+  // CHECK-NOT:     cp.async.bulk.tensor
+  // CHECK:         scf.for
+  // CHECK:         scf.for %[[ROW:.*]] = %{{.*}} to %{{.*}} step %c128_i32
+  // CHECK:           arith.divui %[[ROW]], %c16_i32
+  // CHECK:           arith.muli %{{.*}}, %c4096_i32
+  // CHECK:           llvm.getelementptr %{{.*}}[2048]
+  // The descriptor has swizzle 1, a stride of 4096 bytes and a leading distance that is not read.
+  // CHECK:         or.b64 b, b, 4611687117939081216;
+  // CHECK-SAME:    add.s64 y, b, 0;
+  // CHECK-SAME:    wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {$0, $1, $2, $3, $8, $9, $10, $11, $16, $17, $18, $19, $24, $25, $26, $27}
+  // The second panel is 2048 bytes behind, 128 units.
+  // CHECK-SAME:    add.s64 y, b, 128;
+  // CHECK-SAME:    add.s64 y, b, 64;
+  // CHECK-SAME:    wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {$4, $5, $6, $7, $12, $13, $14, $15, $20, $21, $22, $23, $28, $29, $30, $31}
+  // Groups of 8 rows are 1024 bytes apart, panels 2048, steps of 16 rows 4096.
+  // CHECK:         or.b64 b, b, 4611686293313683456;
+  // CHECK-SAME:    add.s64 y, b, 256;
+  // CHECK-SAME:    wgmma.mma_async.sync.aligned.m64n128k16
+  gpu.func @panels(%K: !runs, %b: index, %n: index, %q: !tile.shared<64x128xbf16, swizzle = 128>, %p: !tile.shared<64x64xbf16, swizzle = 128>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 65536 : i64} : !ring
+    tile.roles {
+      tile.role "load" warps 4 {
+        %slot = tile.acquire %ks[%c0] : !ring
+        tile.load_async %K dims [1, 2] rows(%c0, %n) runs 16 {
+        ^bb0(%r: index):
+          tile.yield %b, %r : index, index
+        } into %slot signals %ks[%c0] : !runs, !ring
+      }
+      tile.role "compute" warps 4 {
+        %k = tile.wait %ks[%c0] : !ring
+        %s = tile.mma wgmma %q, %k transpose_b : !tile.shared<64x128xbf16, swizzle = 128>, !k -> !tile.fragment<64x64xf32, #tile.layout<64x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>>
+        %o = tile.mma wgmma %p, %k : !tile.shared<64x64xbf16, swizzle = 128>, !k -> !tile.fragment<64x128xf32, #tile.layout<64x128, registers = [2:1d1, 2:8d0, 16:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>>
+        tile.release %ks[%c0] : !ring
+      }
+    }
+    gpu.return
+  }
+}
+
+// -----
+
 !k = !tile.shared<64x128xbf16, swizzle = 128>
 !ring = !tile.ring<3 x !k>
 !runs = !tile.tensor_map<3 x !tile.shared<16x128xbf16, swizzle = 128>>

@@ -193,3 +193,100 @@ func.func @shared_keys(%q: memref<16x64xf16>, %k: memref<128x64xi8>, %v: memref<
   }
   return
 }
+
+// -----
+
+!pages = memref<?x?x8x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
+
+// Rows of two panels come in runs, so that one instruction of TMA copies both: those of
+// a product's inner dimension, and its columns if an instruction still has 64.
+// CHECK-LABEL: func @runs
+// SM80-LABEL: func @runs
+// SM80-NOT: runs = 
+func.func @runs(%p: !pages, %q: !tile.shared<64x128xbf16>, %e: !tile.fragment<64x128xbf16>, %n: index) {
+  %c0 = arith.constant 0 : index
+  tile.launch grid(%n) warps 4 outs(%p : !pages) {
+  ^bb0(%b: index, %P: !pages):
+    // CHECK: tile.load {{.*}} runs 16 {
+    // CHECK: -> !tile.shared<128x128xbf16, swizzle = 128, runs = 16>
+    %k = tile.load %P dims [1, 3] runs 16 {
+    ^bb1(%i: index):
+      tile.yield %b, %i, %c0 : index, index, index
+    } : !pages -> !tile.shared<128x128xbf16>
+    %s = tile.mma %q, %k transpose_b : !tile.shared<64x128xbf16>, !tile.shared<128x128xbf16> -> !tile.fragment<64x128xf32>
+    // CHECK: -> !tile.shared<128x128xbf16, swizzle = 128, runs = 32>
+    %v = tile.load %P dims [1, 3] runs 32 {
+    ^bb1(%i: index):
+      tile.yield %b, %i, %c0 : index, index, index
+    } : !pages -> !tile.shared<128x128xbf16>
+    %o = tile.mma %e, %v : !tile.fragment<64x128xbf16>, !tile.shared<128x128xbf16> -> !tile.fragment<64x128xf32>
+    // CHECK: -> !tile.shared<128x128xbf16, swizzle = 128, runs = 128>
+    %w = tile.load %P dims [1, 3] runs 128 {
+    ^bb1(%i: index):
+      tile.yield %b, %i, %c0 : index, index, index
+    } : !pages -> !tile.shared<128x128xbf16>
+    %t = tile.mma %q, %w transpose_b : !tile.shared<64x128xbf16>, !tile.shared<128x128xbf16> -> !tile.fragment<64x128xf32>
+  }
+  return
+}
+
+// -----
+
+!pages = memref<?x?x8x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
+!wide = memref<?x?x8x8x128xbf16, strided<[?, ?, ?, ?, 1], offset: ?>>
+!narrow = memref<?x?x8x120xbf16, strided<[?, ?, ?, 1], offset: ?>>
+
+// Not in runs: columns of which an instruction would have 32; of a product of more
+// rows, which has no time to read its left operand twice; steps of the inner dimension
+// that cross runs; tiles of one panel; what threads read, too; the left operand; memory
+// of too many dimensions, or whose columns are not whole panels.
+// CHECK-LABEL: func @not_in_runs
+// CHECK-NOT: runs = 
+func.func @not_in_runs(%p: !pages, %x: !wide, %y: !narrow, %q: !tile.shared<64x128xbf16>, %many: !tile.shared<128x128xbf16>, %e: !tile.fragment<64x96xbf16>, %z: !tile.fragment<64x128xbf16>, %n: index) {
+  %c0 = arith.constant 0 : index
+  tile.launch grid(%n) warps 4 outs(%p, %x, %y : !pages, !wide, !narrow) {
+  ^bb0(%b: index, %P: !pages, %X: !wide, %Y: !narrow):
+    %k = tile.load %P dims [1, 3] runs 32 {
+    ^bb1(%i: index):
+      tile.yield %b, %i, %c0 : index, index, index
+    } : !pages -> !tile.shared<128x128xbf16>
+    %0 = tile.mma %q, %k transpose_b : !tile.shared<64x128xbf16>, !tile.shared<128x128xbf16> -> !tile.fragment<64x128xf32>
+    %l = tile.load %P dims [1, 3] runs 16 {
+    ^bb1(%i: index):
+      tile.yield %b, %i, %c0 : index, index, index
+    } : !pages -> !tile.shared<128x128xbf16>
+    %1 = tile.mma %many, %l transpose_b : !tile.shared<128x128xbf16>, !tile.shared<128x128xbf16> -> !tile.fragment<128x128xf32>
+    %v = tile.load %P dims [1, 3] runs 24 {
+    ^bb1(%i: index):
+      tile.yield %b, %i, %c0 : index, index, index
+    } : !pages -> !tile.shared<96x128xbf16>
+    %2 = tile.mma %e, %v : !tile.fragment<64x96xbf16>, !tile.shared<96x128xbf16> -> !tile.fragment<64x128xf32>
+    %h = tile.load %P dims [1, 3] runs 16 {
+    ^bb1(%i: index):
+      tile.yield %b, %i, %c0 : index, index, index
+    } : !pages -> !tile.shared<128x64xbf16>
+    %3 = tile.mma %z, %h : !tile.fragment<64x128xbf16>, !tile.shared<128x64xbf16> -> !tile.fragment<64x64xf32>
+    %r = tile.load %P dims [1, 3] runs 16 {
+    ^bb1(%i: index):
+      tile.yield %b, %i, %c0 : index, index, index
+    } : !pages -> !tile.shared<128x128xbf16>
+    %4 = tile.mma %z, %r : !tile.fragment<64x128xbf16>, !tile.shared<128x128xbf16> -> !tile.fragment<64x128xf32>
+    %5 = tile.from_shared %r : !tile.shared<128x128xbf16> -> !tile.fragment<128x128xbf16>
+    %a = tile.load %P dims [1, 3] runs 16 {
+    ^bb1(%i: index):
+      tile.yield %b, %i, %c0 : index, index, index
+    } : !pages -> !tile.shared<64x128xbf16>
+    %6 = tile.mma %a, %many transpose_b : !tile.shared<64x128xbf16>, !tile.shared<128x128xbf16> -> !tile.fragment<64x128xf32>
+    %w = tile.load %X dims [1, 4] runs 16 {
+    ^bb1(%i: index):
+      tile.yield %b, %i, %c0, %c0 : index, index, index, index
+    } : !wide -> !tile.shared<128x128xbf16>
+    %7 = tile.mma %z, %w : !tile.fragment<64x128xbf16>, !tile.shared<128x128xbf16> -> !tile.fragment<64x128xf32>
+    %m = tile.load %Y dims [1, 3] runs 16 {
+    ^bb1(%i: index):
+      tile.yield %b, %i, %c0 : index, index, index
+    } : !narrow -> !tile.shared<128x128xbf16>
+    %8 = tile.mma %z, %m : !tile.fragment<64x128xbf16>, !tile.shared<128x128xbf16> -> !tile.fragment<64x128xf32>
+  }
+  return
+}

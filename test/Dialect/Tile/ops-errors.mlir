@@ -470,6 +470,57 @@ func.func @map_arguments(%a: !tile.fragment<8x8xf32>) {
 
 // -----
 
+func.func @load_async_runs_slot(%m: memref<?x?x128xbf16, strided<[?, ?, 1]>>, %g: !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128, runs = 16>>, %s: !tile.shared<64x128xbf16, swizzle = 128, runs = 16>, %i: index) {
+  // expected-error@+1 {{expected 'runs 16' to fill a slot '!tile.shared<64x128xbf16, swizzle = 128, runs = 16>'}}
+  tile.load_async %m[%i, %i, %i] dims [1, 2] into %s signals %g[%i] : memref<?x?x128xbf16, strided<[?, ?, 1]>>, !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128, runs = 16>>
+  return
+}
+
+// -----
+
+func.func @load_async_other_runs(%m: memref<?x?x128xbf16, strided<[?, ?, 1]>>, %g: !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128, runs = 16>>, %s: !tile.shared<64x128xbf16, swizzle = 128, runs = 16>, %i: index) {
+  // expected-error@+1 {{expected 'runs 16' to fill a slot}}
+  tile.load_async %m dims [1, 2] runs 32 {
+  ^bb0(%r: index):
+    tile.yield %i, %r : index, index
+  } into %s signals %g[%i] : memref<?x?x128xbf16, strided<[?, ?, 1]>>, !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128, runs = 16>>
+  return
+}
+
+// -----
+
+func.func @store_async_runs(%s: !tile.shared<64x128xbf16, swizzle = 128, runs = 16>, %m: memref<?x128xbf16, strided<[?, 1]>>, %i: index) {
+  // expected-error@+1 {{expected a tile that is not in runs, got '!tile.shared<64x128xbf16, swizzle = 128, runs = 16>'}}
+  tile.store_async %s, %m[%i, %i] dims [0, 1] : !tile.shared<64x128xbf16, swizzle = 128, runs = 16>, memref<?x128xbf16, strided<[?, 1]>>
+  return
+}
+
+// -----
+
+func.func @shift_rows_runs(%t: !tile.shared<128x128xbf16, swizzle = 128, runs = 16>, %by: index) {
+  // expected-error@+1 {{expected a tile that is not in runs, got '!tile.shared<128x128xbf16, swizzle = 128, runs = 16>'}}
+  %a = tile.shift_rows %t by %by : !tile.shared<128x128xbf16, swizzle = 128, runs = 16>
+  return
+}
+
+// -----
+
+func.func @tensor_map_runs_rank(%m: memref<?x?x128xbf16, strided<[?, ?, 1]>>) {
+  // expected-error@+1 {{expected a map of rank 4, got 3}}
+  %0 = tile.tensor_map %m dims [1, 2] : memref<?x?x128xbf16, strided<[?, ?, 1]>> -> !tile.tensor_map<3 x !tile.shared<16x128xbf16, swizzle = 128, runs = 16>>
+  return
+}
+
+// -----
+
+func.func @tensor_map_runs_columns(%m: memref<?x?x120xbf16, strided<[?, ?, 1]>>) {
+  // expected-error@+1 {{expected a memref of a multiple of 64 columns to copy panels of, got 'memref<?x?x120xbf16, strided<[?, ?, 1]>>'}}
+  %0 = tile.tensor_map %m dims [1, 2] : memref<?x?x120xbf16, strided<[?, ?, 1]>> -> !tile.tensor_map<4 x !tile.shared<16x128xbf16, swizzle = 128, runs = 16>>
+  return
+}
+
+// -----
+
 func.func @map_yield(%a: !tile.fragment<8x8xf32>) {
   // expected-error@+1 {{expected the region to yield 'f16'}}
   %f = tile.map ins(%a : !tile.fragment<8x8xf32>) {

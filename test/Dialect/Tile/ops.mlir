@@ -354,6 +354,22 @@ func.func @places(%cache: memref<?x16x8x64xbf16, strided<[?, ?, ?, 1]>>, %map: !
   return
 }
 
+// Runs of which all panels are copied at once.
+// CHECK-LABEL: func @runs
+func.func @runs(%cache: memref<?x16x8x128xbf16, strided<[?, ?, ?, 1]>>, %page: index) {
+  %c0 = arith.constant 0 : index
+  // CHECK: tile.tensor_map %{{.*}} dims [1, 3] : {{.*}} -> !tile.tensor_map<5 x !tile.shared<16x128xbf16, swizzle = 128, runs = 16>>
+  %map = tile.tensor_map %cache dims [1, 3] : memref<?x16x8x128xbf16, strided<[?, ?, ?, 1]>> -> !tile.tensor_map<5 x !tile.shared<16x128xbf16, swizzle = 128, runs = 16>>
+  // CHECK: tile.ring : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128, runs = 16>>
+  %ring = tile.ring : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128, runs = 16>>
+  %slot = tile.acquire %ring[%c0] : !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128, runs = 16>>
+  tile.load_async %map dims [1, 3] runs 16 {
+  ^bb0(%r: index):
+    tile.yield %page, %c0, %c0 : index, index, index
+  } into %slot signals %ring[%c0] : !tile.tensor_map<5 x !tile.shared<16x128xbf16, swizzle = 128, runs = 16>>, !tile.ring<2 x !tile.shared<64x128xbf16, swizzle = 128, runs = 16>>
+  return
+}
+
 // Bytes that are widened, in a tile of the op's own and in a slot.
 // CHECK-LABEL: func @widening
 func.func @widening(%bytes: !tile.shared<64x32xi8, swizzle = 32>, %ring: !tile.ring<2 x !tile.shared<64x32xbf16, swizzle = 64>>, %use: index) {

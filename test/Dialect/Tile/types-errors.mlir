@@ -99,6 +99,21 @@ func.func private @shared_rows(!tile.shared<12x64xbf16, swizzle = 128>)
 
 // -----
 
+// expected-error@+1 {{expected runs of a multiple of 8 rows that divides 64, got 24}}
+func.func private @shared_runs(!tile.shared<64x64xbf16, swizzle = 128, runs = 24>)
+
+// -----
+
+// expected-error@+1 {{expected runs of a multiple of 8 rows that divides 64, got 4}}
+func.func private @shared_short_runs(!tile.shared<64x64xbf16, swizzle = 128, runs = 4>)
+
+// -----
+
+// expected-error@+1 {{expected a swizzle beside runs}}
+func.func private @shared_runs_swizzle(!tile.shared<64x64xbf16, swizzle = 0, runs = 16>)
+
+// -----
+
 //===----------------------------------------------------------------------===//
 // Rings and tensor maps
 //===----------------------------------------------------------------------===//
@@ -120,3 +135,8 @@ func.func private @tensor_map_rows(!tile.tensor_map<2 x !tile.shared<512x64xbf16
 
 // expected-error@+1 {{expected at most 256 rows and 256 columns a copy, got 64 and 512}}
 func.func private @tensor_map_columns(!tile.tensor_map<2 x !tile.shared<64x512xbf16>>)
+
+// -----
+
+// expected-error@+1 {{expected a tile that is one run, got '!tile.shared<64x128xbf16, swizzle = 128, runs = 16>'}}
+func.func private @tensor_map_runs(!tile.tensor_map<3 x !tile.shared<64x128xbf16, swizzle = 128, runs = 16>>)

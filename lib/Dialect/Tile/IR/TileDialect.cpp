@@ -99,7 +99,8 @@ SharedType LoadAsyncOp::getCopiedTile() {
   if (runs % kSwizzledRows)
     return {};
   return SharedType::get(getContext(), {runs, tile.getShape().back()},
-                         tile.getElementType(), tile.getSwizzle());
+                         tile.getElementType(), tile.getSwizzle(),
+                         tile.getRuns());
 }
 
 void LoadOp::getEffects(Effects &effects) {

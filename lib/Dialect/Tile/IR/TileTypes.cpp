@@ -115,7 +115,11 @@ int64_t SharedType::getWidestSwizzle() const {
 }
 
 SharedType SharedType::cloneWith(int64_t swizzle) const {
-  return get(getContext(), getShape(), getElementType(), swizzle);
+  return get(getContext(), getShape(), getElementType(), swizzle, getRuns());
+}
+
+SharedType SharedType::cloneWithRuns(int64_t runs) const {
+  return get(getContext(), getShape(), getElementType(), getSwizzle(), runs);
 }
 
 int64_t SharedType::getElementBytes() const {
@@ -136,15 +140,17 @@ int64_t SharedType::getNumPanels() const {
 }
 
 int64_t SharedType::getSizeInBytes() const {
-  return getShape().front() * getNumPanels() * getPanelColumns() *
-         getElementBytes();
+  return getShape().front() * getNumPanels() * getRowBytes();
 }
 
 int64_t SharedType::getByteOffset(int64_t row, int64_t column) const {
-  int64_t rowBytes = getPanelColumns() * getElementBytes();
+  int64_t rowBytes = getRowBytes();
   int64_t inRow = column % getPanelColumns() * getElementBytes();
-  int64_t offset =
-      column / getPanelColumns() * getPanelBytes() + row * rowBytes;
+  // A view of a tile by other rows has rows beyond its own.
+  int64_t run = isOneRun() ? 0 : row / getRunRows();
+  int64_t offset = run * getRunBytes() +
+                   column / getPanelColumns() * getPanelBytes() +
+                   (row - run * getRunRows()) * rowBytes;
   if (!getSwizzle())
     return offset + inRow;
   int64_t unit = inRow / 16 ^ row * rowBytes / 128 % (getSwizzle() / 16);
@@ -154,28 +160,32 @@ int64_t SharedType::getByteOffset(int64_t row, int64_t column) const {
 Type SharedType::parse(AsmParser &parser) {
   SmallVector<int64_t> shape;
   Type elementType;
-  int64_t swizzle = 0;
+  int64_t swizzle = 0, runs = 0;
   llvm::SMLoc loc = parser.getCurrentLocation();
-  if (parseShape(parser, shape, elementType) ||
-      (succeeded(parser.parseOptionalComma()) &&
-       (parser.parseKeyword("swizzle") || parser.parseEqual() ||
-        parser.parseInteger(swizzle))) ||
-      parser.parseGreater())
+  auto parseNext = [&](StringRef name, int64_t &number) -> ParseResult {
+    return failure(succeeded(parser.parseOptionalComma()) &&
+                   (parser.parseKeyword(name) || parser.parseEqual() ||
+                    parser.parseInteger(number)));
+  };
+  if (parseShape(parser, shape, elementType) || parseNext("swizzle", swizzle) ||
+      parseNext("runs", runs) || parser.parseGreater())
     return {};
   return parser.getChecked<SharedType>(loc, parser.getContext(), shape,
-                                       elementType, swizzle);
+                                       elementType, swizzle, runs);
 }
 
 void SharedType::print(AsmPrinter &printer) const {
   printShape(printer, getShape(), getElementType());
   if (getSwizzle())
     printer << ", swizzle = " << getSwizzle();
+  if (getRuns())
+    printer << ", runs = " << getRuns();
   printer << ">";
 }
 
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<int64_t> shape, Type elementType,
-                                 int64_t swizzle) {
+                                 int64_t swizzle, int64_t runs) {
   if (failed(verifyShape(emitError, shape, elementType)))
     return failure();
   if (shape.size() != 2)
@@ -186,6 +196,11 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (swizzle && shape.front() % 8)
     return emitError() << "with a swizzle expected rows in groups of 8, got "
                        << shape.front();
+  if (runs && (runs < 0 || runs % 8 || shape.front() % runs))
+    return emitError() << "expected runs of a multiple of 8 rows that divides "
+                       << shape.front() << ", got " << runs;
+  if (runs && !swizzle)
+    return emitError() << "expected a swizzle beside runs";
   return success();
 }
 
@@ -210,6 +225,8 @@ TensorMapType::verify(function_ref<InFlightDiagnostic()> emitError,
                           "got "
                        << tile.getShape().front() << " and "
                        << tile.getPanelColumns();
+  if (!tile.isOneRun())
+    return emitError() << "expected a tile that is one run, got " << tile;
   return success();
 }
 
@@ -221,9 +238,14 @@ bool fovea::tile::suitsTensorMap(MemRefType source, ArrayRef<int64_t> dims,
   int64_t rowBytes = tile.getShape().back() * tile.getElementBytes();
   bool isRow =
       tile.getShape().front() == 1 && rowBytes % kTensorMapAlignment == 0;
+  int64_t rank = source.getRank() + (tile.getRuns() ? 1 : 0);
+  // A dimension of panels has whole ones.
+  int64_t columns = source.getShape().back();
+  if (tile.getRuns() &&
+      (ShapedType::isDynamic(columns) || columns % tile.getPanelColumns()))
+    return false;
   return dims.back() == source.getRank() - 1 && source.getRank() >= 2 &&
-         source.getRank() <= kLargestRank &&
-         tile.getShape().front() <= kLargestBox &&
+         rank <= kLargestRank && tile.getShape().front() <= kLargestBox &&
          tile.getPanelColumns() <= kLargestBox &&
          (tile.getSwizzle() != 0 || isRow);
 }

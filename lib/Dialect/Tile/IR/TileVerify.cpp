@@ -358,7 +358,8 @@ static LogicalResult verifyCopy(Operation *op, SharedType tile, Type global,
     if (map.getTile() != tile)
       return op->emitOpError("expected a tensor map of tiles ")
              << tile << ", got " << map.getTile();
-    return verifyAccess(op, tile.getShape(), dims, map.getRank(), indices);
+    return verifyAccess(op, tile.getShape(), dims, map.getNumIndices(),
+                        indices);
   }
   auto memref = cast<MemRefType>(global);
   if (failed(
@@ -370,6 +371,10 @@ static LogicalResult verifyCopy(Operation *op, SharedType tile, Type global,
 LogicalResult LoadAsyncOp::verify() {
   if (failed(verifyRows(*this, getRows().size())))
     return failure();
+  int64_t runs = getSlot().getType().getRuns();
+  if (runs && static_cast<int64_t>(getRuns().value_or(0)) != runs)
+    return emitOpError("expected 'runs ")
+           << runs << "' to fill a slot " << getSlot().getType();
   if (!getRuns()) {
     if (failed(verifyNoPlaces(*this)))
       return failure();
@@ -377,8 +382,8 @@ LogicalResult LoadAsyncOp::verify() {
                       getDims(), getIndices().size());
   }
   auto map = dyn_cast<TensorMapType>(getSource().getType());
-  int64_t rank =
-      map ? map.getRank() : cast<MemRefType>(getSource().getType()).getRank();
+  int64_t rank = map ? map.getNumIndices()
+                     : cast<MemRefType>(getSource().getType()).getRank();
   if (failed(verifyPlaces(*this, getSlot().getType(), rank)))
     return failure();
   SharedType tile = map ? getCopiedTile() : getSlot().getType();
@@ -389,9 +394,18 @@ LogicalResult LoadAsyncOp::verify() {
   return verifyCopy(*this, tile, getSource().getType(), getDims(), rank);
 }
 
+LogicalResult ShiftRowsOp::verify() {
+  if (getTile().getType().getRuns())
+    return emitOpError("expected a tile that is not in runs, got ")
+           << getTile().getType();
+  return success();
+}
+
 LogicalResult StoreAsyncOp::verify() {
   SharedType tile = getSource().getType();
   Type type = tile.getElementType();
+  if (tile.getRuns())
+    return emitOpError("expected a tile that is not in runs, got ") << tile;
   if (getAdd() && !type.isF16() && !type.isBF16() && !type.isF32())
     return emitOpError("expected elements of f16, bf16 or f32 to add, got ")
            << type;
@@ -619,7 +633,7 @@ LogicalResult TensorMapOp::verify() {
   if (failed(verifyElements(*this, tile.getElementType(),
                             source.getElementType())))
     return failure();
-  int64_t rank = source.getRank() + getClipped();
+  int64_t rank = source.getRank() + getClipped() + (tile.getRuns() ? 1 : 0);
   if (map.getRank() != rank)
     return emitOpError("expected a map of rank ")
            << rank << ", got " << map.getRank();
@@ -630,6 +644,12 @@ LogicalResult TensorMapOp::verify() {
     return emitOpError("expected the tile's columns along the memref's last "
                        "dimension, got ")
            << getDims().back();
+  int64_t columns = source.getShape().back();
+  if (tile.getRuns() &&
+      (ShapedType::isDynamic(columns) || columns % tile.getPanelColumns()))
+    return emitOpError("expected a memref of a multiple of ")
+           << tile.getPanelColumns() << " columns to copy panels of, got "
+           << source;
   return success();
 }
 

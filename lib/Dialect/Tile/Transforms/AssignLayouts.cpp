@@ -7,6 +7,7 @@
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Dialect/Tile/IR/Warps.h"
 #include "fovea/Support/DebugLog.h"
@@ -121,6 +122,8 @@ private:
   LogicalResult assign(LaunchOp launch);
   LogicalResult assign(Value value, const Classes &classes, int64_t warps);
   MmaKind chooseKind(MmaOp op, int64_t warps);
+  bool readsRuns(MmaOp op, int64_t warps, int64_t runs);
+  void chooseRuns(LoadOp load, int64_t warps);
   void passLeftOperand(MmaOp op, int64_t warps);
 };
 
@@ -163,6 +166,8 @@ LogicalResult AssignLayouts::assign(Value value, const Classes &classes,
     if (!shared.getSwizzle() &&
         (shared.getElementBytes() <= 2 || isElementwise))
       value.setType(shared.cloneWith(shared.getWidestSwizzle()));
+    if (auto load = value.getDefiningOp<LoadOp>())
+      chooseRuns(load, warps);
     return success();
   }
   auto type = dyn_cast<FragmentType>(value.getType());
@@ -218,6 +223,45 @@ LogicalResult AssignLayouts::assign(Value value, const Classes &classes,
     layout = layout.dropDim(tileRows ? 0 : 1);
   value.setType(type.cloneWith(layout));
   return success();
+}
+
+/// Returns true if a product takes its right operand in runs as fast as not.
+bool AssignLayouts::readsRuns(MmaOp op, int64_t warps, int64_t runs) {
+  if (op.getKind().value_or(chooseKind(op, warps)) != MmaKind::Wgmma)
+    return false;
+  // The rows are along the inner dimension, of which an instruction has 16.
+  if (!op.getTransposeB())
+    return runs == 8 || runs % 16 == 0;
+  // An instruction has the columns of one group of 8 of each run, and reads the
+  // left operand for these alone: few rows leave time for that.
+  constexpr int64_t kFewestColumns = 64;
+  ArrayRef<int64_t> shape = op.getResult().getType().getShape();
+  int64_t columns = shape[1] / WarpGrid::get(shape[0], warps).columns;
+  int64_t each = columns / (runs / 8);
+  return runs == op.getB().getType().getShape().front() ||
+         (shape[0] == kGroupRows && columns % runs == 0 &&
+          each >= kFewestColumns);
+}
+
+/// Lets TMA copy all panels of a run of rows at once, if only products read the
+/// tile: a copy takes time for each of its instructions.
+void AssignLayouts::chooseRuns(LoadOp load, int64_t warps) {
+  auto runs = static_cast<int64_t>(load.getRuns().value_or(0));
+  auto tile = cast<SharedType>(load.getResult().getType());
+  if (!runs || runs % kSwizzledRows || tile.getRuns() ||
+      tile.getNumPanels() == 1)
+    return;
+  auto copied = SharedType::get(&getContext(), {runs, tile.getShape().back()},
+                                tile.getElementType(), tile.getSwizzle(), runs);
+  if (!tile.getSwizzle() ||
+      !suitsTensorMap(load.getSource().getType(), load.getDims(), copied))
+    return;
+  if (llvm::all_of(load->getUsers(), [&](Operation *user) {
+        auto product = dyn_cast<MmaOp>(user);
+        return product && product.getA() != load.getResult() &&
+               readsRuns(product, warps, runs);
+      }))
+    load.getResult().setType(tile.cloneWithRuns(runs));
 }
 
 /// Passes the left operand through shared memory where warps share its columns,

@@ -250,12 +250,23 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
     that of the address. Without a swizzle rows follow one another; a
     single row that is longer than what TMA copies at once, 256 elements, has
     equal panels.
+
+    With `runs = R`, a multiple of 8, each run of `R` rows is stored as a tile of
+    its own, run after run: then one TMA instruction copies all panels of a run,
+    or of the tile if it is one run.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$shape,
     "::mlir::Type":$elementType,
-    DefaultValuedParameter<"int64_t", "0">:$swizzle
+    DefaultValuedParameter<"int64_t", "0">:$swizzle,
+    DefaultValuedParameter<"int64_t", "0">:$runs
   );
+  let builders = [
+    TypeBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape,
+                     "::mlir::Type":$elementType, "int64_t":$swizzle), [{
+      return $_get($_ctxt, shape, elementType, swizzle, /*runs=*/0);
+    }]>
+  ];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -264,12 +275,21 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
     /// equal part of a long row's.
     int64_t getPanelColumns() const;
     int64_t getNumPanels() const;
-    int64_t getPanelBytes() const { return getSizeInBytes() / getNumPanels(); }
+    /// Returns the rows of a run; without runs all rows.
+    int64_t getRunRows() const {
+      return getRuns() ? getRuns() : getShape().front();
+    }
+    bool isOneRun() const { return getRunRows() == getShape().front(); }
+    int64_t getRowBytes() const { return getPanelColumns() * getElementBytes(); }
+    /// Returns the distance of a row in one panel from that in the next.
+    int64_t getPanelBytes() const { return getRunRows() * getRowBytes(); }
+    int64_t getRunBytes() const { return getNumPanels() * getPanelBytes(); }
     int64_t getSizeInBytes() const;
     /// Returns the offset of element (row, column), in bytes from the tile's
     /// start.
     int64_t getByteOffset(int64_t row, int64_t column) const;
     SharedType cloneWith(int64_t swizzle) const;
+    SharedType cloneWithRuns(int64_t runs) const;
     /// Returns the widest swizzle that divides a row; 0 if none does.
     int64_t getWidestSwizzle() const;
   }];
@@ -297,10 +317,20 @@ def Tile_TensorMapType : Tile_Type<"TensorMap", "tensor_map"> {
   let description = [{
     `!tile.tensor_map<4 x !tile.shared<128x64xbf16, swizzle = 128>>` describes
     tiles of this type in a tensor of rank 4. One descriptor copies one panel.
+
+    Of a tile that is one run, `!tile.shared<16x128xbf16, swizzle = 128, runs =
+    16>`, it copies all panels. The map's tensor then has one more dimension in
+    front, from panel to panel, and so a rank one higher.
   }];
   let parameters = (ins "int64_t":$rank, "::fovea::tile::SharedType":$tile);
   let assemblyFormat = "`<` $rank `x` qualified($tile) `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Returns the dimensions but the one from panel to panel.
+    int64_t getNumIndices() const {
+      return getRank() - (getTile().getRuns() ? 1 : 0);
+    }
+  }];
 }
 
 #endif // FOVEA_DIALECT_TILE_IR_TILEBASE_TD

@@ -589,7 +589,7 @@ def ShiftRowsOp : Tile_Op<"shift_rows", [Pure,
     Row `r` of the result is row `r + by` of the tile, whose memory it is. The
     distance may differ between warp groups that run apart (`tile.group`): each
     reads and writes the rows that it owns of the result, all of which are rows
-    of the tile. It is a multiple of 64, so that instructions find rows in the
+    of the tile, which is not in runs. The distance is a multiple of 64, so that instructions find rows in the
     order that they expect. A product, or `tile.write`, may thus read or write a
     tile of 64 rows that are a group's own.
 
@@ -607,6 +607,7 @@ def ShiftRowsOp : Tile_Op<"shift_rows", [Pure,
   let arguments = (ins Tile_AnyShared:$tile, Index:$by);
   let results = (outs Tile_AnyShared:$result);
   let assemblyFormat = "$tile `by` $by attr-dict `:` qualified(type($tile))";
+  let hasVerifier = 1;
 }
 
 def StoreAsyncOp : Tile_Op<"store_async", [AttrSizedOperandSegments,

@@ -123,7 +123,8 @@ def LoadAsyncOp : Tile_Op<"load_async", [
     Where `rows` cuts a run, and without `whole_runs`, the first of these threads
     waits, all of them write the zeros, and then it makes the slot full. Where
     no tensor map can describe runs, all threads that run the op copy units of
-    16 bytes.
+    16 bytes. A slot in runs (`!tile.shared`) has those of its copy: then one
+    instruction copies all panels of a run.
   }];
   let arguments = (ins Tile_Global:$source, Variadic<Index>:$indices,
                        Tile_AnyShared:$slot, Tile_AnyRing:$ring, Index:$use,
