@@ -174,6 +174,7 @@ FOVEA_API fovea_status *fovea_compile(fovea_context *context, const char *text,
                                       const fovea_options *options,
                                       fovea_module **module);
 
+/** Destroys a module. CUDA graphs that captured launches keep what they use. */
 FOVEA_API void fovea_module_destroy(fovea_module *module);
 
 /** Returns the module at a level: "attn", "fused", "tiled", "llvm"; for the

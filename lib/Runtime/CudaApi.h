@@ -27,6 +27,9 @@ using CUmodule = struct CUmod_st *;
 using CUfunction = struct CUfunc_st *;
 using CUstream = void *;
 using CUevent = struct CUevent_st *;
+using CUgraph = struct CUgraph_st *;
+using CUuserObject = struct CUuserObject_st *;
+using CUhostFn = void (*)(void *data);
 
 struct alignas(128) CUtensorMap {
   uint64_t opaque[16];
@@ -94,7 +97,11 @@ enum : int {
   CU_EVENT_DEFAULT = 0,
 
   CU_STREAM_CAPTURE_STATUS_NONE = 0,
+  CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
   CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+
+  CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1,
+  CU_GRAPH_USER_OBJECT_MOVE = 1,
 
   CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
   CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
@@ -154,9 +161,15 @@ enum : int {
   F(cuStreamGetId, , (CUstream stream, unsigned long long *id))                \
   F(cuStreamGetCtx, , (CUstream stream, CUcontext * context))                  \
   F(cuStreamGetCaptureInfo, _v2,                                               \
-    (CUstream stream, int *status, uint64_t *id, void **graph,                 \
+    (CUstream stream, int *status, uint64_t *id, CUgraph *graph,               \
      const void **dependencies, size_t *numDependencies))                      \
   F(cuThreadExchangeStreamCaptureMode, , (int *mode))                          \
+  F(cuUserObjectCreate, ,                                                      \
+    (CUuserObject * object, void *data, CUhostFn destroy, unsigned count,      \
+     unsigned flags))                                                          \
+  F(cuUserObjectRelease, , (CUuserObject object, unsigned count))              \
+  F(cuGraphRetainUserObject, ,                                                 \
+    (CUgraph graph, CUuserObject object, unsigned count, unsigned flags))      \
   F(cuEventCreate, , (CUevent * event, unsigned flags))                        \
   F(cuEventRecord, , (CUevent event, CUstream stream))                         \
   F(cuEventSynchronize, , (CUevent event))                                     \

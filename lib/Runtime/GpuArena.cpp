@@ -183,3 +183,10 @@ llvm::Expected<void *> ArenaPool::allocate(Arena &arena, int64_t bytes) {
   llvm::consumeError(memory.takeError());
   return arena.allocate(bytes);
 }
+
+void ArenaPool::forgetCapture(uint64_t capture) {
+  std::lock_guard<std::mutex> lock(mutex);
+  llvm::erase_if(arenas, [&](std::unique_ptr<Arena> &arena) {
+    return arena->key.capture == capture && !arena->busy;
+  });
+}

@@ -12,7 +12,7 @@
 //
 // A graph runs later and on any stream, so calls that are captured have arenas
 // of their own, one for each capture and stream, which nobody else gets and
-// which live as long as the module.
+// which live as long as the graph.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,6 +98,9 @@ public:
   /// Allocates memory of an acquired arena. If the device has no more, arenas
   /// that are not in use return theirs.
   llvm::Expected<void *> allocate(Arena &arena, int64_t bytes);
+
+  /// Frees the arenas of a capture whose graph is gone.
+  void forgetCapture(uint64_t capture);
 
 private:
   /// The number of streams that keep their memory while others are used.

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CudaContext.h"
+#include "GpuModule.h"
 
 #include "llvm/ADT/Twine.h"
 
@@ -72,7 +72,9 @@ std::string fovea::cuda::formatCudaVersion(int version) {
          std::to_string(version % 1000 / 10);
 }
 
-Driver::Driver() : api(std::make_unique<Api>()) {}
+Driver::Driver()
+    : api(std::make_unique<Api>()),
+      dropped(std::make_unique<DroppedReferences>()) {}
 Driver::~Driver() = default;
 
 llvm::Expected<std::unique_ptr<Driver>> Driver::load(const std::string &path) {

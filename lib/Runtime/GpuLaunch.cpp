@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GpuArena.h"
+#include "GpuModule.h"
 #include "TensorMap.h"
 #include "fovea/Runtime/GpuRuntime.h"
 
@@ -43,19 +43,21 @@ static std::string formatSizes(const int64_t sizes[3]) {
 
 LaunchContext::~LaunchContext() {
   if (arena)
-    module.getArenas().release(*arena);
+    module.getLoaded().arenas.release(*arena);
 }
 
 llvm::Error LaunchContext::run(llvm::function_ref<void()> body) {
   ContextScope scope(module.getDevice());
   if (llvm::Error error = scope.check())
     return error;
+  if (llvm::Error error = beginCall())
+    return error;
   LaunchContext *outer = std::exchange(currentContext, this);
   body();
   currentContext = outer;
   if (arena) {
     temporaryBytes = arena->getPeakBytes();
-    module.getArenas().release(*std::exchange(arena, nullptr));
+    module.getLoaded().arenas.release(*std::exchange(arena, nullptr));
   }
   if (message.empty())
     return llvm::Error::success();
@@ -66,6 +68,31 @@ llvm::Error LaunchContext::run(llvm::function_ref<void()> body) {
     result = {};
   }
   return llvm::createStringError(code, message);
+}
+
+llvm::Error LaunchContext::beginCall() {
+  const Driver &driver = module.getDevice().getDriver();
+  const Api &api = driver.getApi();
+  LoadedModule &loaded = module.getLoaded();
+  int status = CU_STREAM_CAPTURE_STATUS_NONE;
+  uint64_t id = 0;
+  CUgraph graph = nullptr;
+  if (llvm::Error error =
+          check(api,
+                api.cuStreamGetCaptureInfo(stream, &status, &id, &graph,
+                                           nullptr, nullptr),
+                "cuStreamGetCaptureInfo"))
+    return error;
+  bool isCaptured = status != CU_STREAM_CAPTURE_STATUS_NONE;
+  driver.getDropped().collect(/*mayWait=*/!isCaptured);
+  if (!isCaptured)
+    loaded.noteCall();
+  // A capture that has become invalid has no graph; the driver refuses
+  // launches.
+  if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+    return llvm::Error::success();
+  capture = id;
+  return loaded.addReference(capture, graph);
 }
 
 void LaunchContext::fail(llvm::Error error) {
@@ -128,30 +155,19 @@ void LaunchContext::launch(int64_t index, const int64_t grid[3],
 }
 
 Arena *LaunchContext::acquireArena() {
+  ArenaPool &arenas = module.getLoaded().arenas;
+  // To ask a stream that is being captured for its number ends the capture
+  // (driver 580). While it lasts, no other stream has the same handle.
+  if (capture)
+    return &arenas.acquire({reinterpret_cast<uintptr_t>(stream), capture});
   const Api &api = module.getDevice().getDriver().getApi();
-  int status = CU_STREAM_CAPTURE_STATUS_NONE;
-  ArenaKey key;
-  if (llvm::Error error =
-          check(api,
-                api.cuStreamGetCaptureInfo(stream, &status, &key.capture,
-                                           nullptr, nullptr, nullptr),
-                "cuStreamGetCaptureInfo")) {
-    fail(std::move(error));
-    return nullptr;
-  }
-  if (status != CU_STREAM_CAPTURE_STATUS_NONE) {
-    // To ask a stream that is being captured for its number ends the capture
-    // (driver 580). While it lasts, no other stream has the same handle.
-    key.stream = reinterpret_cast<uintptr_t>(stream);
-    return &module.getArenas().acquire(key);
-  }
   unsigned long long id = 0;
   if (llvm::Error error =
           check(api, api.cuStreamGetId(stream, &id), "cuStreamGetId")) {
     fail(std::move(error));
     return nullptr;
   }
-  return &module.getArenas().acquire({id, /*capture=*/0});
+  return &arenas.acquire({id, /*capture=*/0});
 }
 
 void *LaunchContext::allocate(int64_t bytes) {
@@ -159,7 +175,7 @@ void *LaunchContext::allocate(int64_t bytes) {
     return nullptr;
   if (!arena && !(arena = acquireArena()))
     return nullptr;
-  auto memory = module.getArenas().allocate(*arena, bytes);
+  auto memory = module.getLoaded().arenas.allocate(*arena, bytes);
   if (memory)
     return *memory;
   fail(memory.takeError());

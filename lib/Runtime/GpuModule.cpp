@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GpuArena.h"
+#include "GpuModule.h"
 
 #include "llvm/ADT/Twine.h"
 
@@ -37,17 +37,100 @@ static bool miscompiles(int driverVersion, llvm::StringRef ptx) {
          ptx.contains(".target sm_90a");
 }
 
-Module::Module(Device &device)
-    : device(device), arenas(std::make_unique<ArenaPool>(device)) {}
+//===----------------------------------------------------------------------===//
+// DroppedReferences
+//===----------------------------------------------------------------------===//
 
-Module::~Module() {
-  const Api &api = device.getDriver().getApi();
-  ContextScope scope(device);
+void DroppedReferences::add(GraphReference &reference) {
+  reference.next = first.load(std::memory_order_relaxed);
+  while (!first.compare_exchange_weak(reference.next, &reference,
+                                      std::memory_order_release,
+                                      std::memory_order_relaxed)) {
+  }
+}
+
+void DroppedReferences::collect(bool mayWait) {
+  if (!first.load(std::memory_order_relaxed))
+    return;
+  GraphReference *next = first.exchange(nullptr, std::memory_order_acquire);
+  while (GraphReference *reference = next) {
+    next = reference->next;
+    LoadedModule &module = *reference->module;
+    module.forget(*reference);
+    bool isLast = reference->module.use_count() == 1;
+    if (isLast && module.called && !mayWait)
+      add(*reference);
+    else
+      delete reference;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// LoadedModule
+//===----------------------------------------------------------------------===//
+
+LoadedModule::~LoadedModule() {
   if (!handle)
     return;
+  const Api &api = device.getDriver().getApi();
+  ContextScope scope(device);
   RelaxedCapture relaxed(api);
-  api.cuCtxSynchronize();
-  api.cuModuleUnload(static_cast<CUmodule>(handle));
+  if (called)
+    api.cuCtxSynchronize();
+  api.cuModuleUnload(handle);
+}
+
+/// Called on a thread of the driver.
+static void dropReference(void *data) {
+  auto &reference = *static_cast<GraphReference *>(data);
+  reference.module->getDevice().getDriver().getDropped().add(reference);
+}
+
+llvm::Error LoadedModule::addReference(uint64_t capture, CUgraph graph) {
+  const Api &api = device.getDriver().getApi();
+  std::lock_guard<std::mutex> lock(mutex);
+  if (references.count(capture))
+    return llvm::Error::success();
+  auto reference = std::make_unique<GraphReference>(
+      GraphReference{shared_from_this(), capture});
+  CUuserObject object = nullptr;
+  llvm::StringRef what = "the graph cannot keep the kernels that it launches";
+  if (llvm::Error error =
+          check(api,
+                api.cuUserObjectCreate(&object, reference.get(), dropReference,
+                                       1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+                "cuUserObjectCreate", what))
+    return error;
+  const GraphReference *owned = reference.release();
+  CUresult result =
+      api.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+  if (result == CUDA_SUCCESS)
+    references.emplace(capture, owned);
+  else
+    api.cuUserObjectRelease(object, 1);
+  return check(api, result, "cuGraphRetainUserObject", what);
+}
+
+void LoadedModule::forget(const GraphReference &reference) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = references.find(reference.capture);
+  // No graph has taken the others.
+  if (found == references.end() || found->second != &reference)
+    return;
+  references.erase(found);
+  arenas.forgetCapture(reference.capture);
+}
+
+//===----------------------------------------------------------------------===//
+// Module
+//===----------------------------------------------------------------------===//
+
+Module::Module(Device &device)
+    : device(device), loaded(std::make_shared<LoadedModule>(device)) {}
+
+Module::~Module() {
+  // Graphs that are gone keep it no longer.
+  device.getDriver().getDropped().collect(/*mayWait=*/false);
 }
 
 llvm::Expected<std::unique_ptr<Module>>
@@ -56,6 +139,7 @@ Module::load(Device &device, const Image &image,
   ContextScope scope(device);
   if (llvm::Error error = scope.check())
     return error;
+  device.getDriver().getDropped().collect(/*mayWait=*/false);
   std::unique_ptr<Module> module(new Module(device));
   if (!kernels.empty())
     if (llvm::Error error = module->loadImage(image))
@@ -73,7 +157,7 @@ llvm::Error Module::loadImage(const Image &image) {
   if (!image.cubin.empty()) {
     CUresult result = api.cuModuleLoadDataEx(&module, image.cubin.data(), 0,
                                              nullptr, nullptr);
-    handle = module;
+    loaded->handle = module;
     if (result == CUDA_SUCCESS)
       return llvm::Error::success();
     if (image.ptx.empty() || !isWrongForm(result))
@@ -99,7 +183,7 @@ llvm::Error Module::loadImage(const Image &image) {
   std::string text = image.ptx.str();
   CUresult result = api.cuModuleLoadDataEx(&module, text.c_str(),
                                            std::size(options), options, values);
-  handle = module;
+  loaded->handle = module;
   compiledByDriver = true;
   compileLog = info.take();
   std::string messages = errors.take();
@@ -112,11 +196,9 @@ llvm::Error Module::loadImage(const Image &image) {
 llvm::Error Module::loadKernel(const std::string &name) {
   const Api &api = device.getDriver().getApi();
   CUfunction function = nullptr;
-  if (llvm::Error error =
-          check(api,
-                api.cuModuleGetFunction(
-                    &function, static_cast<CUmodule>(handle), name.c_str()),
-                "cuModuleGetFunction", "kernel '" + name + "'"))
+  if (llvm::Error error = check(
+          api, api.cuModuleGetFunction(&function, loaded->handle, name.c_str()),
+          "cuModuleGetFunction", "kernel '" + name + "'"))
     return error;
   Kernel &kernel = kernels.emplace_back();
   kernel.name = name;

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 using namespace fovea::cuda;
 
@@ -27,6 +28,8 @@ FOVEA_CUDA_FUNCTIONS(DECLARE)
 namespace fovea::cuda {
 EXPORT void resetFakeCuda();
 EXPORT FakeCuda &getFakeCuda();
+EXPORT void setFakeCapture(CUstream stream, uint64_t capture);
+EXPORT void destroyFakeGraph(uint64_t capture);
 } // namespace fovea::cuda
 
 namespace {
@@ -72,6 +75,14 @@ FakeCuda::StreamState &getStream(CUstream stream) {
   return found->second;
 }
 
+/// Notes a call that a capture forbids, in the relaxed mode too if it waits.
+void noteUnsafe(bool waits = false) {
+  for (auto &[stream, state] : current->streams)
+    if (state.capture &&
+        (waits || captureMode != CU_STREAM_CAPTURE_MODE_RELAXED))
+      ++current->numForbidden;
+}
+
 } // namespace
 
 void fovea::cuda::resetFakeCuda() {
@@ -81,6 +92,31 @@ void fovea::cuda::resetFakeCuda() {
 }
 
 FakeCuda &fovea::cuda::getFakeCuda() { return *current; }
+
+void fovea::cuda::setFakeCapture(CUstream stream, uint64_t capture) {
+  std::lock_guard<std::mutex> lock(mutex);
+  getStream(stream).capture = capture;
+}
+
+void fovea::cuda::destroyFakeGraph(uint64_t capture) {
+  std::vector<CUuserObject> objects;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    objects = std::exchange(current->graphs[capture], {});
+    current->graphs.erase(capture);
+  }
+  for (CUuserObject object : objects)
+    cuUserObjectRelease(object, 1);
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    objects = std::exchange(current->unreferenced, {});
+  }
+  for (CUuserObject object : objects) {
+    auto *state = reinterpret_cast<FakeCuda::UserObject *>(object);
+    state->destroy(state->data);
+    delete state;
+  }
+}
 
 CUresult cuInit(unsigned) { return current->initResult; }
 
@@ -189,7 +225,12 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSynchronize() { return requireContext(); }
+CUresult cuCtxSynchronize() {
+  std::lock_guard<std::mutex> lock(mutex);
+  noteUnsafe(/*waits=*/true);
+  ++current->numSynchronizations;
+  return requireContext();
+}
 
 //===----------------------------------------------------------------------===//
 // Modules
@@ -217,6 +258,8 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count,
 }
 
 CUresult cuModuleUnload(CUmodule) {
+  std::lock_guard<std::mutex> lock(mutex);
+  noteUnsafe();
   --current->liveModules;
   return requireContext();
 }
@@ -267,6 +310,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
     return result;
   if (current->launchResult != CUDA_SUCCESS)
     return current->launchResult;
+  // CUDA_ERROR_STREAM_CAPTURE_INVALIDATED.
+  if (getStream(config->hStream).capture == FakeCuda::kInvalidCapture)
+    return CUresult(901);
   bool startsEarly = false;
   for (unsigned index = 0; index < config->numAttrs; ++index) {
     const CUlaunchAttribute &attribute = config->attrs[index];
@@ -319,15 +365,56 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
 }
 
 CUresult cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *id,
-                                   void **, const void **, size_t *) {
+                                   CUgraph *graph, const void **, size_t *) {
   std::lock_guard<std::mutex> lock(mutex);
-  *id = getStream(stream).capture;
-  *status = *id != 0;
+  uint64_t capture = getStream(stream).capture;
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (capture == FakeCuda::kInvalidCapture)
+    *status = 2; // CU_STREAM_CAPTURE_STATUS_INVALIDATED
+  else if (capture) {
+    *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *id = capture;
+    *graph = reinterpret_cast<CUgraph>(capture);
+  }
   return CUDA_SUCCESS;
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
   std::swap(*mode, captureMode);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectCreate(CUuserObject *object, void *data, CUhostFn destroy,
+                            unsigned count, unsigned flags) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (current->userObjectResult != CUDA_SUCCESS)
+    return current->userObjectResult;
+  ++current->liveUserObjects;
+  *object = reinterpret_cast<CUuserObject>(
+      new FakeCuda::UserObject{data, destroy, count});
+  return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectRelease(CUuserObject object, unsigned count) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto *state = reinterpret_cast<FakeCuda::UserObject *>(object);
+  if (state->count -= count)
+    return CUDA_SUCCESS;
+  --current->liveUserObjects;
+  current->unreferenced.push_back(object);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
+                                 unsigned count, unsigned flags) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (current->retainResult != CUDA_SUCCESS)
+    return current->retainResult;
+  if (count != 1 || flags != CU_GRAPH_USER_OBJECT_MOVE)
+    return CUDA_ERROR_INVALID_VALUE;
+  current->graphs[reinterpret_cast<uint64_t>(graph)].push_back(object);
   return CUDA_SUCCESS;
 }
 
@@ -358,9 +445,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
   std::lock_guard<std::mutex> lock(mutex);
   if (CUresult result = requireContext())
     return result;
-  for (auto &[stream, state] : current->streams)
-    if (state.capture && captureMode != CU_STREAM_CAPTURE_MODE_RELAXED)
-      ++current->numForbidden;
+  noteUnsafe();
   if (bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
   if (bytes > current->getFreeBytes())
@@ -381,6 +466,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
   std::lock_guard<std::mutex> lock(mutex);
   if (CUresult result = requireContext())
     return result;
+  noteUnsafe();
   auto found = current->memory.find(pointer);
   if (found == current->memory.end())
     return CUDA_ERROR_INVALID_VALUE;
@@ -391,6 +477,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
 }
 
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
+  std::lock_guard<std::mutex> lock(mutex);
   *free = current->getFreeBytes();
   *total = current->memoryBytes;
   return CUDA_SUCCESS;

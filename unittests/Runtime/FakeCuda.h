@@ -23,6 +23,8 @@
 namespace fovea::cuda {
 
 struct FakeCuda {
+  static constexpr uint64_t kInvalidCapture = UINT64_MAX;
+
   struct Launch {
     std::string kernel;
     unsigned grid[3];
@@ -39,8 +41,14 @@ struct FakeCuda {
     std::vector<uint32_t> box;
     int swizzle;
   };
+  struct UserObject {
+    void *data;
+    CUhostFn destroy;
+    unsigned count;
+  };
   struct StreamState {
     unsigned long long id;
+    /// The number of the capture that it is a part of, or `kInvalidCapture`.
     uint64_t capture = 0;
     CUcontext context = nullptr;
   };
@@ -64,6 +72,8 @@ struct FakeCuda {
   std::string compileLog;
   CUresult launchResult = CUDA_SUCCESS;
   CUresult synchronizeResult = CUDA_SUCCESS;
+  CUresult userObjectResult = CUDA_SUCCESS;
+  CUresult retainResult = CUDA_SUCCESS;
 
   // Records of calls.
   std::vector<std::string> images;
@@ -71,13 +81,20 @@ struct FakeCuda {
   std::vector<Launch> launches;
   std::vector<TensorMap> tensorMaps;
   int numAllocations = 0;
-  /// Allocations while a stream was captured, in a mode that forbids it.
+  int numSynchronizations = 0;
+  /// Calls while a stream was captured that end the capture, in the mode of the
+  /// thread.
   int numForbidden = 0;
   size_t liveBytes = 0;
   int liveModules = 0;
 
   std::map<CUdeviceptr, size_t> memory;
   std::map<CUstream, StreamState> streams;
+  /// What graphs keep, by the numbers of the captures that made them.
+  std::map<uint64_t, std::vector<CUuserObject>> graphs;
+  /// Those that nothing refers to; their destructors are called later.
+  std::vector<CUuserObject> unreferenced;
+  int liveUserObjects = 0;
   unsigned long long nextStream = 1;
 
   /// Returns the bytes that are left to allocate.
@@ -87,6 +104,13 @@ struct FakeCuda {
 /// Restores the state at the time when the library is loaded.
 void resetFakeCuda();
 FakeCuda &getFakeCuda();
+
+/// Makes a stream a part of a capture, or of none if that is 0.
+void setFakeCapture(CUstream stream, uint64_t capture);
+
+/// Destroys the graph of a capture and all that was made from it, and calls
+/// destructors as the driver's thread does.
+void destroyFakeGraph(uint64_t capture);
 
 } // namespace fovea::cuda
 

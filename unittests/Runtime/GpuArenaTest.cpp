@@ -155,7 +155,7 @@ TEST_F(GpuArena, ForgetsStreamsOfLongAgo) {
   EXPECT_LE(getFakeCuda().liveBytes, size_t(20) << 20);
 }
 
-TEST_F(GpuArena, OfACaptureIsItsOwnForEver) {
+TEST_F(GpuArena, OfACaptureIsOfItsGraphAlone) {
   Stream stream = take(open().createStream());
   void *eager = allocate(1000, stream.get());
   getFakeCuda().streams[stream.get()].capture = 5;
@@ -180,6 +180,12 @@ TEST_F(GpuArena, OfACaptureIsItsOwnForEver) {
   }
   allocate(48 << 20, nullptr);
   EXPECT_TRUE(getFakeCuda().memory.count(CUdeviceptr(captured)));
+  // Its graph does, and no other's.
+  destroyFakeGraph(5);
+  allocate(1000, nullptr);
+  for (void *pointer : {captured, larger})
+    EXPECT_FALSE(getFakeCuda().memory.count(CUdeviceptr(pointer)));
+  EXPECT_TRUE(getFakeCuda().memory.count(CUdeviceptr(second)));
 }
 
 TEST_F(GpuArena, ResultsOfACaptureMayBeNew) {
@@ -225,8 +231,6 @@ TEST_F(GpuArena, ServesThreadsOnOneStream) {
 TEST_F(GpuArena, GoesWithItsModule) {
   size_t before = getFakeCuda().liveBytes;
   Stream stream = take(open().createStream());
-  allocate(1000, stream.get());
-  getFakeCuda().streams[stream.get()].capture = 5;
   allocate(1000, stream.get());
   EXPECT_GT(getFakeCuda().liveBytes, before);
   module.reset();

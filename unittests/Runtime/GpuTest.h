@@ -37,6 +37,12 @@ class GpuTest : public testing::Test {
 protected:
   void SetUp() override { resetFakeCuda(); }
 
+  /// Graphs must not outlive the driver.
+  void TearDown() override {
+    while (!getFakeCuda().graphs.empty())
+      destroyFakeGraph(getFakeCuda().graphs.begin()->first);
+  }
+
   Device &open(int ordinal = 0) {
     if (!driver)
       driver = take(Driver::load(FAKE_CUDA_FILE));

@@ -253,7 +253,8 @@ public:
   /// dimension and be aligned to their size. Results go to the memory that
   /// `results` names, or to new memory, in row-major order; their shapes are
   /// appended to `shapes` one after another. The driver is asked whether memory
-  /// and stream are the device's, unless the caller knows that they `areOwn`.
+  /// and stream are the device's, unless the caller knows that they `areOwn`. A
+  /// graph that captures the call may outlive this object.
   llvm::Error launch(size_t function, llvm::ArrayRef<TensorView> operands,
                      cuda::StreamHandle stream,
                      llvm::MutableArrayRef<cuda::ResultBuffer> results,

@@ -12,9 +12,10 @@
 // `io_error` for all else that the driver refuses.
 //
 // Devices live as long as their driver, and the process's driver forever, as
-// CUDA's own state does; all other objects must be destroyed before it. All
-// functions may be called from several threads at once. Pointers to device
-// memory are void pointers that the host must not follow.
+// CUDA's own state does; all other objects, and graphs that captured launches,
+// must be destroyed before it. All functions may be called from several threads
+// at once. Pointers to device memory are void pointers that the host must not
+// follow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +34,9 @@
 namespace fovea::cuda {
 
 struct Api;
-class ArenaPool;
 class Device;
+class DroppedReferences;
+class LoadedModule;
 
 /// A CUstream; null is the legacy default stream.
 using StreamHandle = void *;
@@ -91,6 +93,7 @@ public:
   llvm::Expected<Device &> open(int ordinal = 0);
 
   const Api &getApi() const { return *api; }
+  DroppedReferences &getDropped() const { return *dropped; }
 
 private:
   Driver();
@@ -102,6 +105,8 @@ private:
   llvm::SmallVector<DeviceInfo, 1> infos;
   std::mutex mutex;
   llvm::SmallVector<std::unique_ptr<Device>, 1> devices;
+  /// Last: what it frees uses devices.
+  std::unique_ptr<DroppedReferences> dropped;
 };
 
 /// Memory on a device.
@@ -254,8 +259,9 @@ public:
   static llvm::Expected<std::unique_ptr<Module>>
   load(Device &device, const Image &image, llvm::ArrayRef<std::string> kernels);
 
-  /// Waits for the device. Graphs that captured launches must not be launched
-  /// after that.
+  /// Waits for the device and frees kernels and memory, unless a graph that
+  /// captured launches exists, which keeps both. Once the last such graph is
+  /// gone, later calls free them: at the latest a launch that is not captured.
   ~Module();
 
   Device &getDevice() const { return device; }
@@ -265,7 +271,7 @@ public:
   bool isCompiledByDriver() const { return compiledByDriver; }
   llvm::StringRef getCompileLog() const { return compileLog; }
 
-  ArenaPool &getArenas() const { return *arenas; }
+  LoadedModule &getLoaded() const { return *loaded; }
 
 private:
   explicit Module(Device &device);
@@ -273,11 +279,10 @@ private:
   llvm::Error loadKernel(const std::string &name);
 
   Device &device;
-  void *handle = nullptr;
+  std::shared_ptr<LoadedModule> loaded;
   llvm::SmallVector<Kernel, 0> kernels;
   bool compiledByDriver = false;
   std::string compileLog;
-  std::unique_ptr<ArenaPool> arenas;
 };
 
 } // namespace fovea::cuda

@@ -133,7 +133,10 @@ public:
   /// Makes this context the thread's current one, and the module's device
   /// current, while `body` runs. The error is the first one of the functions
   /// above; new memory of results is then freed again. Kernels may still be
-  /// running; their errors are known when the stream is waited for.
+  /// running; their errors are known when the stream is waited for. If the
+  /// stream is being captured, the graph keeps the module's kernels and memory;
+  /// if not, the call frees what graphs kept that are gone, for which it may
+  /// wait for the device.
   llvm::Error run(llvm::function_ref<void()> body);
 
   /// Returns the largest number of bytes of temporaries that the call had at
@@ -153,12 +156,17 @@ public:
   void read(void *target, const void *source, int64_t bytes);
 
 private:
+  /// Finds the capture that the call is a part of, whose graph is to keep the
+  /// module, and frees what graphs kept that are gone.
+  llvm::Error beginCall();
   void fail(llvm::Error error);
   Arena *acquireArena();
 
   const Module &module;
   StreamHandle stream;
   llvm::MutableArrayRef<ResultBuffer> results;
+  /// Zero outside of a capture.
+  uint64_t capture = 0;
   /// Acquired by the first allocation.
   Arena *arena = nullptr;
   int64_t temporaryBytes = 0;
