@@ -5,6 +5,7 @@ memory. The numerics of test_numerics.py run there by FOVEA_TEST_TARGET."""
 
 import dataclasses
 import functools
+import gc
 import os
 import subprocess
 import sys
@@ -1051,9 +1052,7 @@ def test_graph_capture_of_the_operator(grad):
             check(one, expected.detach().double(), "bf16")
 
 
-def test_graph_capture_of_intermediates():
-    """Memory between kernels, of several calls in one graph."""
-    function = fovea.compile("""
+CUBE = """
         func.func @f(%x: tensor<64x64xf32>, %e: tensor<64x64xf32>) -> tensor<64x64xf32> {
           %z = arith.constant 0.0 : f32
           %i = linalg.fill ins(%z : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
@@ -1062,7 +1061,12 @@ def test_graph_capture_of_intermediates():
           %n = linalg.matmul ins(%m, %x : tensor<64x64xf32>, tensor<64x64xf32>)
                outs(%i : tensor<64x64xf32>) -> tensor<64x64xf32>
           return %n : tensor<64x64xf32>
-        }""", target=TARGET)
+        }"""
+
+
+def test_graph_capture_of_intermediates():
+    """Memory between kernels, of several calls in one graph."""
+    function = fovea.compile(CUBE, target=TARGET)
     x, y = (torch.randn(64, 64, device="cuda") for _ in range(2))
     function(x, y)
     torch.cuda.synchronize()
@@ -1076,6 +1080,39 @@ def test_graph_capture_of_intermediates():
         graph.replay()
         for result, operand in ((first, x), (second, y)):
             check(result, operand.double().matrix_power(3), "f32")
+
+
+@pytest.mark.parametrize("is_warm", [False, True])
+@pytest.mark.parametrize("in_capture", [False, True])
+def test_graph_keeps_what_it_launches(is_warm, in_capture):
+    """Kernels, and memory between them, of a function that is gone."""
+    x, y = (torch.randn(64, 64, device="cuda") for _ in range(2))
+    other = fovea.compile(CUBE, target=TARGET)
+    other(y, y)
+    for _ in range(3):
+        function = fovea.compile(CUBE, target=TARGET)
+        if is_warm:
+            function(x, x)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            output = function(x, x)
+            if in_capture:
+                del function
+        if not in_capture:
+            del function
+        gc.collect()
+        # Others get what was freed.
+        fovea.compile(CUBE, target=TARGET)(y, y)
+        memory = torch.full((64, 1 << 20), torch.nan, device="cuda")
+        for _ in range(2):
+            x.copy_(torch.randn(64, 64, device="cuda"))
+            graph.replay()
+            check(output, x.double().matrix_power(3), "f32")
+        del graph, output, memory
+        gc.collect()
+        torch.cuda.synchronize()
+        check(other(y, y), y.double().matrix_power(3), "f32")
 
 
 def test_layouts():

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GpuModule.h"
 #include "GpuTest.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -306,6 +307,60 @@ TEST_F(Hardware, IsCaptured) {
     call("cuGraphDestroy", graph);
     driver->getApi().cuCtxPopCurrent(&context);
   }
+}
+
+/// A module may be destroyed while its calls are captured, and be freed while
+/// those of others are.
+TEST_F(Hardware, IsKeptByGraphs) {
+  auto other = load(kKernels, {"fill", "add"});
+  Stream stream = take(device->createStream());
+  Stream replay = take(device->createStream());
+  Buffer captured = take(device->allocate(kWords * 4));
+  Buffer eager = take(device->allocate(kWords * 4));
+  auto run = [&](const Module &module, Buffer &buffer, uint32_t a, uint32_t b) {
+    ResultBuffer results[] = {{buffer.getData(), buffer.getNumBytes()}};
+    LaunchContext context(module, stream.get(), results);
+    EXPECT_EQ(getMessage(context.run([&] { addThree(kWords, a, b); })),
+              "success");
+  };
+  CUcontext context = static_cast<CUcontext>(device->getContext());
+  driver->getApi().cuCtxPushCurrent(context);
+  for (bool warm : {false, true}) {
+    auto module = load(kKernels, {"fill", "add"});
+    std::weak_ptr<LoadedModule> loaded = module->getLoaded().weak_from_this();
+    if (warm)
+      run(*module, eager, 1, 1);
+    void *graph = nullptr, *executable = nullptr;
+    ASSERT_EQ(call("cuStreamBeginCapture_v2", stream.get(), 0), 0);
+    run(*module, captured, 3, 4);
+    module.reset();
+    ASSERT_EQ(call("cuStreamEndCapture", stream.get(), &graph), 0);
+    ASSERT_EQ(call("cuGraphInstantiateWithFlags", &executable, graph, 0ull), 0);
+    ASSERT_EQ(call("cuGraphDestroy", graph), 0);
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_EQ(call("cuGraphLaunch", executable, replay.get()), 0);
+      run(*other, eager, 5, i);
+    }
+    EXPECT_EQ(getMessage(replay.synchronize()), "success");
+    EXPECT_EQ(read(captured.getData(), kWords, stream.get()),
+              std::vector<uint32_t>(kWords, 10));
+    EXPECT_EQ(read(eager.getData(), kWords, stream.get()),
+              std::vector<uint32_t>(kWords, 29));
+    EXPECT_FALSE(loaded.expired());
+    ASSERT_EQ(call("cuGraphExecDestroy", executable), 0);
+    // The driver drops the reference some time later.
+    for (int i = 0; i < 1000 && !loaded.expired(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      ASSERT_EQ(call("cuStreamBeginCapture_v2", stream.get(), 0), 0);
+      run(*other, captured, 3, 4);
+      ASSERT_EQ(call("cuStreamEndCapture", stream.get(), &graph), 0);
+      ASSERT_EQ(call("cuGraphDestroy", graph), 0);
+      if (warm)
+        run(*other, eager, 5, i);
+    }
+    EXPECT_TRUE(loaded.expired());
+  }
+  driver->getApi().cuCtxPopCurrent(&context);
 }
 
 TEST_F(Hardware, LoadsThroughATensorMap) {
