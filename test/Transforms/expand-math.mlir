@@ -45,6 +45,23 @@ func.func @approximate(%x: f32) -> (f32, f32) {
   return %y, %z : f32, f32
 }
 
+// Machines without a library have an instruction for an `exp2` that may be approximate,
+// of f32.
+
+// CHECK-LABEL: func @instruction
+// CHECK-NOT: math.exp2
+// CHECK: return
+// ALL-LABEL: func @instruction
+// ALL: math.exp2 %{{.*}} fastmath<afn> : f32
+// ALL-NOT: math.exp2
+// ALL: return
+func.func @instruction(%x: f32, %w: f64) -> (f32, f32, f64) {
+  %y = math.exp2 %x fastmath<afn> : f32
+  %z = math.exp2 %x : f32
+  %v = math.exp2 %w fastmath<afn> : f64
+  return %y, %z, %v : f32, f32, f64
+}
+
 // Left alone: instructions of the machine, what has no expansion, other types.
 
 // CHECK-LABEL: func @others

@@ -427,6 +427,11 @@ int64_t LoopConverter::chooseThreads() {
     // Threads share the terms of one point only.
     if (int64_t points = count(getPointDims(op)); points > 1)
       elements = std::min(elements, points * kElementsPerThread);
+    // A point with loops or branches takes long.
+    if (llvm::any_of(*op.getBlock(),
+                     [](Operation &inner) { return inner.getNumRegions(); }))
+      elements =
+          std::max(elements, count(getPointDims(op)) * kElementsPerThread);
     most = std::max(most, elements);
   });
   int64_t threads = llvm::divideCeil(most, kElementsPerThread);

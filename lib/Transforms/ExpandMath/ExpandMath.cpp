@@ -83,6 +83,14 @@ static Expansion getOtherExpansion(Operation *op) {
       .Default([](Operation *) { return Expansion(); });
 }
 
+/// Returns true if machines without a library have an instruction for `op`,
+/// which may be approximate.
+static bool isInstruction(Operation *op) {
+  auto exp2 = dyn_cast<math::Exp2Op>(op);
+  return exp2 && exp2.getType().isF32() &&
+         bitEnumContainsAll(exp2.getFastmath(), arith::FastMathFlags::afn);
+}
+
 /// Returns `value` as a float, or a vector of floats, of `type`.
 static Value convert(OpBuilder &builder, Location loc, Value value, Type type) {
   Type from = getElementTypeOrSelf(value), to = getElementTypeOrSelf(type);
@@ -161,7 +169,8 @@ struct ExpandMath : public fovea::impl::ExpandMathBase<ExpandMath> {
       Type element = getElementTypeOrSelf(type);
       if (!isa<FloatType, VectorType>(type) ||
           !(element.isF16() || element.isBF16() || element.isF32() ||
-            element.isF64()))
+            element.isF64()) ||
+          (all && isInstruction(op)))
         return;
       Expansion expansion = getFastExpansion(op, element.isF64());
       if (!expansion && all)

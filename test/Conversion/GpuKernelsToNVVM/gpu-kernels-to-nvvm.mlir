@@ -13,6 +13,7 @@ gpu.module @kernels {
   // CHECK: llvm.bitcast %[[HALVES]] : vector<2xbf16> to f32
   // CHECK: llvm.fpext %{{.*}} : f16 to f32
   // CHECK: llvm.intr.sqrt(%{{.*}}) : (f32) -> f32
+  // CHECK: llvm.intr.exp2(%{{.*}}) {fastmathFlags = #llvm.fastmath<{{.*}}afn{{.*}}>} : (f32) -> f32
   // CHECK: llvm.fptrunc %{{.*}} : f32 to bf16
   // CHECK: llvm.return
   gpu.func @kernel(%x: memref<?xbf16>, %y: memref<?xf16>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
@@ -23,7 +24,8 @@ gpu.module @kernels {
     %g = arith.extf %h : f16 to f32
     %sum = arith.addf %w, %g : f32
     %s = math.sqrt %sum : f32
-    %r = arith.truncf %s : f32 to bf16
+    %p = math.exp2 %s fastmath<afn> : f32
+    %r = arith.truncf %p : f32 to bf16
     memref.store %r, %x[%t] : memref<?xbf16>
     gpu.return
   }

@@ -665,6 +665,43 @@ func.func @own_points(%out: memref<4x32xf32>, %other: memref<4x32xf32>) {
 
 // -----
 
+// A thread has four elements, or one where a point takes long: where it has a loop or a
+// branch.
+// CHECK-LABEL: func @long_points(
+// CHECK:         gpu.launch {{.*}} threads(%{{.*}}, %{{.*}}, %{{.*}}) in (%{{.*}} = %c32{{,}}
+// CHECK:         gpu.launch {{.*}} threads(%{{.*}}, %{{.*}}, %{{.*}}) in (%{{.*}} = %c128{{,}}
+func.func @long_points(%out: memref<4x128xf32>, %n: index) {
+  %one = arith.constant 1.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.forall (%i) in (4) {
+    %row = memref.subview %out[%i, 0] [1, 128] [1, 1] : memref<4x128xf32> to memref<128xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(d) -> (d)>], iterator_types = ["parallel"]} outs(%row : memref<128xf32, strided<[1], offset: ?>>) {
+    ^bb0(%old: f32):
+      %y = arith.addf %old, %one : f32
+      linalg.yield %y : f32
+    }
+    %0 = memref.load %row[%c0] : memref<128xf32, strided<[1], offset: ?>>
+    memref.store %0, %row[%c1] : memref<128xf32, strided<[1], offset: ?>>
+  }
+  scf.forall (%i) in (4) {
+    %row = memref.subview %out[%i, 0] [1, 128] [1, 1] : memref<4x128xf32> to memref<128xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(d) -> (d)>], iterator_types = ["parallel"]} outs(%row : memref<128xf32, strided<[1], offset: ?>>) {
+    ^bb0(%old: f32):
+      %y = scf.for %k = %c0 to %n step %c1 iter_args(%sum = %old) -> (f32) {
+        %z = arith.addf %sum, %one : f32
+        scf.yield %z : f32
+      }
+      linalg.yield %y : f32
+    }
+    %0 = memref.load %row[%c0] : memref<128xf32, strided<[1], offset: ?>>
+    memref.store %0, %row[%c1] : memref<128xf32, strided<[1], offset: ?>>
+  }
+  return
+}
+
+// -----
+
 // Threads meet where one reads what another has written: another element, by a map or
 // by a load, or the same of an op whose points are others.
 // CHECK-LABEL: func @others_points(

@@ -178,23 +178,33 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // CHECK: %[[MERGED:.*]] = scf.if %[[ISWHOLE]] -> (tensor<64xf16>) {
 // CHECK-NEXT: scf.yield %[[ROWSLICE]]
 // CHECK-NEXT: } else {
-// CHECK: %[[LSES:.*]] = tensor.extract_slice %[[R]]#1[%[[ITEMS]]#0, %[[MH]], %[[MI]]] [%[[ITEMS]]#1, 1, 1]
-// CHECK: %[[LARGEST:.*]] = linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%[[LSES]] :
-// CHECK: arith.maxnumf
-// CHECK-DAG: %[[SOME:.*]] = {{.*}}min{{.*}}%[[ITEMS]]#1
-// CHECK-DAG: %[[WEIGHTS:.*]] = linalg.generic {{.*}}iterator_types = ["parallel"]} ins(%[[LARGEST]] : tensor<128xf64>)
-// CHECK: tensor.extract %[[LSES]]
-// CHECK: math.exp
-// CHECK-DAG: %[[OFSOME:.*]] = tensor.extract_slice %[[WEIGHTS]][0] [%[[SOME]]] [1]
-// CHECK-DAG: %[[OUTPUTS:.*]] = tensor.extract_slice %[[R]]#0[%[[ITEMS]]#0, %[[MH]], %[[MI]], 0] [%[[SOME]], 1, 1, 64]
-// CHECK: %[[SUMS:.*]]:2 = linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%[[OUTPUTS]], %[[OFSOME]] :
-// More than 128 parts come some at a time.
-// CHECK: %[[ALL:.*]]:2 = scf.for %[[FROM:.*]] = %c128 to %[[ITEMS]]#1 step %c128 iter_args(%{{.*}} = %[[SUMS]]#0, %{{.*}} = %[[SUMS]]#1)
-// CHECK: math.exp
-// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]}
-// CHECK: %[[SCALED:.*]] = linalg.generic {{.*}} ins(%[[ALL]]#0, %[[ALL]]#1 : {{.*}} outs(%[[ROWSLICE]] :
-// CHECK: arith.divf
-// CHECK: scf.yield %[[SCALED]]
+// CHECK-DAG: %[[LSES:.*]] = tensor.extract_slice %[[R]]#1[%[[ITEMS]]#0, %[[MH]], %[[MI]]] [%[[ITEMS]]#1, 1, 1]
+// CHECK-DAG: %[[OUTPUTS:.*]] = tensor.extract_slice %[[R]]#0[%[[ITEMS]]#0, %[[MH]], %[[MI]], 0] [%[[ITEMS]]#1, 1, 1, 64]
+// Each feature adds its own numbers.
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}}iterator_types = ["parallel"]} outs(%[[ROWSLICE]] :
+// CHECK: %[[FEATURE:.*]] = linalg.index 0
+// CHECK: %[[AREFEW:.*]] = arith.cmpi sle, %[[ITEMS]]#1, %c4 : index
+// CHECK: %[[SUMS:.*]]:3 = scf.if %[[AREFEW]] -> (f64, f32, f32) {
+// Up to four parts are read at once; those that there are not repeat the last, and
+// count as parts without a key.
+// CHECK: %[[LAST:.*]] = arith.addi %[[ITEMS]]#1, %c-1 : index
+// CHECK: %[[P3:.*]] = arith.minsi %[[LAST]], %c3 : index
+// CHECK: %[[L3:.*]] = tensor.extract %[[LSES]][%[[P3]]]
+// CHECK: %[[IS3:.*]] = arith.cmpi sgt, %[[ITEMS]]#1, %c3 : index
+// CHECK: arith.select %[[IS3]], %[[L3]], %{{.*}} : f64
+// CHECK: tensor.extract %[[OUTPUTS]][%[[P3]], %[[FEATURE]]]
+// CHECK-COUNT-3: arith.cmpf ogt
+// CHECK-COUNT-4: math.exp2 %{{.*}} fastmath<afn>
+// CHECK-NOT: math.exp2
+// CHECK: } else {
+// Sixteen of more, and then sixteen in each step, to which the sums so far are rescaled.
+// CHECK-COUNT-16: math.exp2
+// CHECK: scf.for %[[FROM:.*]] = %c16 to %[[ITEMS]]#1 step %c16 iter_args
+// CHECK-COUNT-17: math.exp2
+// CHECK-NOT: math.exp2
+// CHECK: arith.divf %[[SUMS]]#2, %[[SUMS]]#1
+// CHECK: arith.truncf {{.*}} to f16
+// CHECK: scf.yield %[[SUM]]
 // CHECK: tensor.parallel_insert_slice %[[MERGED]] into %[[SO]][%[[AT]], %[[MH]], %[[MI]], 0]
 func.func @lengths(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor<?xi32>) -> tensor<?x2x?x64xf16> {
   %o = attn.attention %q, %k, %k scale(0.125)

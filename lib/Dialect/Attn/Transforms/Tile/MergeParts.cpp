@@ -6,10 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A call of decoding waits for this, for a few parts of a few rows. What takes
-// time are instructions, which are not in the cache yet, and waits: for memory,
-// and of threads for each other. So a weight is computed once, not by each
-// thread, and is all that a thread needs of another: each finds the largest
-// log-sum-exp, and adds up the weights, itself.
+// time are waits, for memory and of threads for each other, and instructions,
+// which are not in the cache yet. So each feature finds weights itself, by few
+// instructions, and reads many parts before it needs the first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,201 +23,175 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <limits>
+#include <numbers>
+#include <optional>
 
 using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// The parts whose weights are in memory at a time.
-static constexpr int64_t kPartsAtOnce = 128;
+/// The parts that are read at once: all of a row of few, else so many.
+static constexpr int64_t kFewParts = 4, kManyParts = 16;
 
-static constexpr auto kParallel = utils::IteratorType::parallel,
-                      kReduction = utils::IteratorType::reduction;
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// Emits a `linalg.generic`, whose elements are `getValues` of the elements of
-/// `inputs` and of `inits`.
-static SmallVector<Value> emitGeneric(
-    OpBuilder &builder, Location loc, ValueRange inputs, ValueRange inits,
-    ArrayRef<AffineMap> maps, ArrayRef<utils::IteratorType> loops,
-    llvm::function_ref<SmallVector<Value>(OpBuilder &, ValueRange)> getValues) {
-  auto body = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
-    linalg::YieldOp::create(nested, loc, getValues(nested, arguments));
-  };
-  return llvm::to_vector_of<Value>(
-      linalg::GenericOp::create(builder, loc, inits.getTypes(), inputs, inits,
-                                maps, loops, body)
-          .getResults());
-}
 
 namespace {
 
+/// Some parts of a row, as seen by a feature: the largest log-sum-exp, the sum
+/// of the weights relative to it, and that of the weighted outputs.
+struct Sums {
+  Value largest, weights, output;
+};
+
+/// Adds up parts of a row for one feature.
 class PartsOfRow {
 public:
   PartsOfRow(Location loc, Value outputs, Value lses, Value count,
-             OpFoldResult features)
-      : loc(loc), outputs(outputs), lses(lses), count(count),
-        features(features), context(loc.getContext()),
+             Value feature)
+      : loc(loc), outputs(outputs), lses(lses), count(count), feature(feature),
         type(cast<FloatType>(getElementTypeOrSelf(outputs))),
         wide(cast<FloatType>(getElementTypeOrSelf(lses))) {}
 
-  Value findLargest(OpBuilder &builder);
-  SmallVector<Value> add(OpBuilder &builder, Value largest);
+  Sums add(OpBuilder &builder);
 
 private:
-  Value getWeights(OpBuilder &builder, Value first, Value largest);
-  SmallVector<Value> addSome(OpBuilder &builder, Value first, Value largest,
-                             ValueRange sums);
-  Value getRoom(OpBuilder &builder, ArrayRef<int64_t> shape, Type element) {
-    return tensor::EmptyOp::create(builder, loc, shape, element);
+  Sums addSome(OpBuilder &builder, Value first, int64_t terms,
+               std::optional<Sums> before);
+  Sums addMany(OpBuilder &builder);
+  Value getIndex(OpBuilder &builder, int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
   }
 
   Location loc;
-  Value outputs, lses, count;
-  OpFoldResult features;
-  MLIRContext *context;
+  Value outputs, lses, count, feature;
   FloatType type, wide;
 };
 
 } // namespace
 
-/// Returns the largest log-sum-exp, once for each of the parts at a time.
-Value PartsOfRow::findLargest(OpBuilder &builder) {
-  AffineMap whole = builder.getMultiDimIdentityMap(1);
-  Value lowest =
-      emitGeneric(builder, loc, {}, getRoom(builder, kPartsAtOnce, wide), whole,
-                  kParallel,
-                  [&](OpBuilder &body, ValueRange) -> SmallVector<Value> {
-                    return {Formula{body, loc, wide}.number(-kInfinity)};
-                  })
-          .front();
-  AffineMap ofPlace = AffineMap::get(2, 0, builder.getAffineDimExpr(0)),
-            ofPart = AffineMap::get(2, 0, builder.getAffineDimExpr(1));
-  return emitGeneric(builder, loc, lses, lowest, {ofPart, ofPlace},
-                     {kParallel, kReduction},
-                     [&](OpBuilder &body, ValueRange in) -> SmallVector<Value> {
-                       Formula exact{body, loc, wide};
-                       return {exact.make<arith::MaxNumFOp>(in[1], in[0])};
-                     })
-      .front();
-}
-
-/// Returns the weights of the parts from `first` on; behind the last one, its
-/// own.
-Value PartsOfRow::getWeights(OpBuilder &builder, Value first, Value largest) {
-  AffineMap whole = builder.getMultiDimIdentityMap(1);
-  auto getWeight = [&](OpBuilder &body, ValueRange in) -> SmallVector<Value> {
-    IndexMath math(body, loc);
-    Value place = linalg::IndexOp::create(body, loc, 0);
-    OpFoldResult part =
-        math.min(math.add(first, place), math.sub(count, math.constant(1)));
-    Value lse =
-        tensor::ExtractOp::create(body, loc, lses, math.materialize(part));
-    Formula f{body, loc, type}, exact{body, loc, wide};
-    // Where no part has had a key, the difference is NaN.
-    Value isEmpty = exact.isEqual(lse, exact.number(-kInfinity));
-    Value weight = f.make<math::ExpOp>(f.convert(exact.sub(lse, in[0])));
-    return {f.select(isEmpty, f.number(0), weight)};
-  };
-  return emitGeneric(builder, loc, largest,
-                     getRoom(builder, kPartsAtOnce, type), {whole, whole},
-                     kParallel, getWeight)
-      .front();
-}
-
-/// Adds the parts from `first` on, as many as are at a time.
-SmallVector<Value> PartsOfRow::addSome(OpBuilder &builder, Value first,
-                                       Value largest, ValueRange sums) {
+/// Adds so many parts from `first` on, or as many as there are, to those
+/// `before`.
+Sums PartsOfRow::addSome(OpBuilder &builder, Value first, int64_t terms,
+                         std::optional<Sums> before) {
   IndexMath math(builder, loc);
-  OpFoldResult parts = math.min(math.constant(kPartsAtOnce),
-                                math.sub(count, first)),
-               zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
-  Value weights = tensor::ExtractSliceOp::create(
-      builder, loc, getWeights(builder, first, largest), {zero}, {parts},
-      {one});
-  Value own = tensor::ExtractSliceOp::create(
-      builder, loc, outputs, {first, zero}, {parts, features}, {one, one});
-  AffineExpr feature = builder.getAffineDimExpr(0),
-             part = builder.getAffineDimExpr(1);
-  AffineMap ofFeature = AffineMap::get(2, 0, feature),
-            ofPart = AffineMap::get(2, 0, part),
-            ofBoth = AffineMap::get(2, 0, {part, feature}, context);
-  return emitGeneric(
-      builder, loc, {own, weights}, sums,
-      {ofBoth, ofPart, ofFeature, ofFeature}, {kParallel, kReduction},
-      [&](OpBuilder &body, ValueRange in) -> SmallVector<Value> {
-        Formula f{body, loc, type};
-        Value output = in[0], weight = in[1];
-        Value product = f.select(f.isEqual(weight, f.number(0)), f.number(0),
-                                 f.mul(weight, output));
-        return {f.add(in[2], weight), f.add(in[3], product)};
-      });
+  Formula f{builder, loc, type}, exact{builder, loc, wide};
+  Value lowest = exact.number(-kInfinity);
+  OpFoldResult last = math.sub(count, math.constant(1));
+  SmallVector<Value> ownLses, ownOutputs;
+  for (int64_t term = 0; term < terms; ++term) {
+    OpFoldResult number = math.add(first, math.constant(term));
+    Value part = math.materialize(math.min(number, last));
+    Value lse = tensor::ExtractOp::create(builder, loc, lses, part);
+    Value exists = math.materialize(math.less(number, count),
+                                    /*isBoolean=*/true);
+    ownLses.push_back(exact.select(exists, lse, lowest));
+    ownOutputs.push_back(tensor::ExtractOp::create(builder, loc, outputs,
+                                                   ValueRange{part, feature}));
+  }
+
+  // In pairs, since each waits for the other.
+  SmallVector<Value> most = ownLses;
+  if (before)
+    most.push_back(before->largest);
+  while (most.size() > 1) {
+    SmallVector<Value> rest;
+    for (size_t at = 0; at + 1 < most.size(); at += 2) {
+      Value isMore =
+          exact.compare(arith::CmpFPredicate::OGT, most[at + 1], most[at]);
+      rest.push_back(exact.select(isMore, most[at + 1], most[at]));
+    }
+    if (most.size() % 2)
+      rest.push_back(most.back());
+    most = std::move(rest);
+  }
+  Sums sums = {most.front(), f.number(0), f.number(0)};
+  auto getWeight = [&](Value lse) {
+    // Where no part has had a key, the difference is NaN.
+    Value isEmpty = exact.isEqual(lse, lowest);
+    Value exponent =
+        f.mul(f.convert(exact.sub(lse, sums.largest)), std::numbers::log2e);
+    Value weight = f.make<math::Exp2Op>(exponent, arith::FastMathFlags::afn);
+    return f.select(isEmpty, f.number(0), weight);
+  };
+  if (before) {
+    Value weight = getWeight(before->largest);
+    sums.weights = f.mul(before->weights, weight);
+    sums.output = f.mul(before->output, weight);
+  }
+  for (auto [lse, output] : llvm::zip_equal(ownLses, ownOutputs)) {
+    Value weight = getWeight(lse);
+    // The output of a part without a key may be anything.
+    Value product = f.select(f.isEqual(weight, f.number(0)), f.number(0),
+                             f.mul(weight, output));
+    sums.weights = f.add(sums.weights, weight);
+    sums.output = f.add(sums.output, product);
+  }
+  return sums;
 }
 
-/// Returns the sums of the weights, one for each feature, and of the weighted
-/// outputs.
-SmallVector<Value> PartsOfRow::add(OpBuilder &builder, Value largest) {
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(builder, loc, value);
+/// Adds more than a few parts. No loop is in the way of the first ones.
+Sums PartsOfRow::addMany(OpBuilder &builder) {
+  Sums first = addSome(builder, getIndex(builder, 0), kManyParts, std::nullopt);
+  Value step = getIndex(builder, kManyParts);
+  auto rest = scf::ForOp::create(
+      builder, loc, step, count, step,
+      ValueRange{first.largest, first.weights, first.output},
+      [&](OpBuilder &nested, Location, Value at, ValueRange carried) {
+        Sums sums = addSome(nested, at, kManyParts,
+                            Sums{carried[0], carried[1], carried[2]});
+        scf::YieldOp::create(
+            nested, loc, ValueRange{sums.largest, sums.weights, sums.output});
+      });
+  return {rest.getResult(0), rest.getResult(1), rest.getResult(2)};
+}
+
+Sums PartsOfRow::add(OpBuilder &builder) {
+  auto yield = [&](OpBuilder &nested, const Sums &sums) {
+    scf::YieldOp::create(nested, loc,
+                         ValueRange{sums.largest, sums.weights, sums.output});
   };
-  AffineMap whole = builder.getMultiDimIdentityMap(1);
-  SmallVector<Value> rooms;
-  for (int sum = 0; sum < 2; ++sum)
-    rooms.push_back(
-        tensor::EmptyOp::create(builder, loc, ArrayRef(features), type));
-  SmallVector<Value> zeros =
-      emitGeneric(builder, loc, {}, rooms, {whole, whole}, kParallel,
-                  [&](OpBuilder &body, ValueRange) -> SmallVector<Value> {
-                    // The same number would make one a copy of the other.
-                    Formula f{body, loc, type};
-                    return {f.number(0), f.number(-0.0)};
-                  });
-  // More parts than are at a time are rare, and no loop is in the way of
-  // others.
-  SmallVector<Value> sums = addSome(builder, constant(0), largest, zeros);
-  return scf::ForOp::create(
-             builder, loc, constant(kPartsAtOnce), count,
-             constant(kPartsAtOnce), sums,
-             [&](OpBuilder &nested, Location, Value first, ValueRange carried) {
-               scf::YieldOp::create(nested, loc,
-                                    addSome(nested, first, largest, carried));
-             })
-      .getResults();
+  IndexMath math(builder, loc);
+  Value areFew = math.materialize(
+      math.lessEqual(count, math.constant(kFewParts)), /*isBoolean=*/true);
+  auto branch = scf::IfOp::create(
+      builder, loc, areFew,
+      [&](OpBuilder &nested, Location) {
+        yield(nested,
+              addSome(nested, getIndex(nested, 0), kFewParts, std::nullopt));
+      },
+      [&](OpBuilder &nested, Location) { yield(nested, addMany(nested)); });
+  return {branch.getResult(0), branch.getResult(1), branch.getResult(2)};
 }
 
 MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
                                   Value outputs, Value lses, Value count,
-                                  OpFoldResult features) {
-  PartsOfRow parts(loc, outputs, lses, count, features);
-  Value largest = parts.findLargest(builder);
-  SmallVector<Value> sums = parts.add(builder, largest);
-  return {largest, sums[0], sums[1]};
-}
-
-Value MergedRow::getOutput(OpBuilder &builder, Location loc, Value room) const {
-  auto type = cast<RankedTensorType>(outputs.getType());
-  auto element = cast<FloatType>(getElementTypeOrSelf(room));
-  AffineMap whole = builder.getMultiDimIdentityMap(1);
-  return emitGeneric(builder, loc, {weights, outputs}, room,
-                     {whole, whole, whole}, kParallel,
-                     [&](OpBuilder &body, ValueRange in) -> SmallVector<Value> {
-                       Formula f{body, loc,
-                                 cast<FloatType>(type.getElementType())};
-                       Value isEmpty = f.isEqual(in[0], f.number(0));
-                       Value output =
-                           f.select(isEmpty, f.number(0), f.div(in[1], in[0]));
-                       return {convertFloats(body, loc, output, element)};
-                     })
-      .front();
-}
-
-Value MergedRow::getLse(OpBuilder &builder, Location loc) const {
-  Formula f{builder, loc, cast<FloatType>(getElementTypeOrSelf(weights))},
-      exact{builder, loc, cast<FloatType>(getElementTypeOrSelf(largest))};
-  Value first = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value sum = tensor::ExtractOp::create(builder, loc, weights, first);
-  Value most = tensor::ExtractOp::create(builder, loc, largest, first);
-  Value logarithm = exact.convert(f.make<math::LogOp>(sum));
-  return exact.select(f.isEqual(sum, f.number(0)), exact.number(-kInfinity),
-                      exact.add(most, logarithm));
+                                  Value room, FloatType lse) {
+  SmallVector<Value> rooms = {room};
+  OpFoldResult features = tensor::getMixedSize(builder, loc, room, /*dim=*/0);
+  if (lse)
+    rooms.push_back(
+        tensor::EmptyOp::create(builder, loc, ArrayRef(features), lse));
+  SmallVector<AffineMap> maps(rooms.size(), builder.getMultiDimIdentityMap(1));
+  auto body = [&](OpBuilder &nested, Location, ValueRange) {
+    Value feature = linalg::IndexOp::create(nested, loc, 0);
+    Sums sums = PartsOfRow(loc, outputs, lses, count, feature).add(nested);
+    Formula f{nested, loc, sums.weights.getType()},
+        exact{nested, loc, sums.largest.getType()};
+    Value isEmpty = f.isEqual(sums.weights, f.number(0));
+    Value output =
+        f.select(isEmpty, f.number(0), f.div(sums.output, sums.weights));
+    SmallVector<Value> results = {
+        convertFloats(nested, loc, output, getElementTypeOrSelf(room))};
+    if (lse) {
+      Value logarithm = exact.convert(f.make<math::LogOp>(sums.weights));
+      Value all = exact.select(isEmpty, exact.number(-kInfinity),
+                               exact.add(sums.largest, logarithm));
+      results.push_back(convertFloats(nested, loc, all, lse));
+    }
+    linalg::YieldOp::create(nested, loc, results);
+  };
+  auto merged = linalg::GenericOp::create(
+      builder, loc, ValueRange(rooms).getTypes(), ValueRange(), rooms, maps,
+      utils::IteratorType::parallel, body);
+  return {merged.getResult(0), lse ? merged.getResult(1) : Value()};
 }

@@ -13,26 +13,19 @@
 
 namespace fovea::attn {
 
-/// What the parts of a row add up to: the largest log-sum-exp, several times,
-/// and for each feature the sum of the weights relative to it, and that of the
-/// weighted outputs.
+/// The results of a row: its output, [features], and its log-sum-exp, also once
+/// for each feature; null if nobody asked for it.
 struct MergedRow {
-  mlir::Value largest, weights, outputs;
-
-  /// Emits the output, 0 of a row without a key, into `room`, [features].
-  mlir::Value getOutput(mlir::OpBuilder &builder, mlir::Location loc,
-                        mlir::Value room) const;
-
-  /// Emits the log-sum-exp, a number of the type of those of parts.
-  mlir::Value getLse(mlir::OpBuilder &builder, mlir::Location loc) const;
+  mlir::Value output, lse;
 };
 
-/// Emits the sum of `count` parts, at least one: their `outputs`, [parts,
-/// features], and log-sum-exps `lses`, [parts], minus infinity without a key.
-/// Parts are added in their order.
+/// Emits the sum of `count` parts of a row, at least one: their `outputs`,
+/// [parts, features], and log-sum-exps `lses`, [parts], minus infinity without
+/// a key. Parts are added in their order. The output, 0 of a row without a key,
+/// gets the shape and type of `room`, and the log-sum-exp the type `lse`.
 MergedRow mergeParts(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value outputs, mlir::Value lses, mlir::Value count,
-                     mlir::OpFoldResult features);
+                     mlir::Value room, mlir::FloatType lse);
 
 } // namespace fovea::attn
 

@@ -352,14 +352,18 @@ static SmallVector<Value> emitMergedRow(OpBuilder &builder, Location loc,
         ArrayRef(offsets).take_front(rank), ArrayRef(extent).take_front(rank),
         ArrayRef(strides).take_front(rank)));
   }
+  FloatType lse;
+  if (slices.size() > 1)
+    lse = cast<FloatType>(getElementTypeOrSelf(slices[1]));
   MergedRow merged =
-      mergeParts(builder, loc, ofRow[0], ofRow[1], count, columns);
-  SmallVector<Value> results = {merged.getOutput(builder, loc, slices.front())};
-  for (Value slice : slices.drop_front()) {
-    Value lse = convertFloats(builder, loc, merged.getLse(builder, loc),
-                              cast<FloatType>(getElementTypeOrSelf(slice)));
-    SmallVector<Value> at(3, getIndex(builder, loc, 0));
-    results.push_back(tensor::InsertOp::create(builder, loc, lse, slice, at));
+      mergeParts(builder, loc, ofRow[0], ofRow[1], count, slices.front(), lse);
+  SmallVector<Value> results = {merged.output};
+  if (lse) {
+    Value first = getIndex(builder, loc, 0);
+    SmallVector<Value> at(3, first);
+    Value number = tensor::ExtractOp::create(builder, loc, merged.lse, first);
+    results.push_back(
+        tensor::InsertOp::create(builder, loc, number, slices[1], at));
   }
   return results;
 }
