@@ -320,6 +320,44 @@ module attributes {gpu.container_module} {
 
 // -----
 
+// A map of runs has a dimension from panel to panel, of the three that the memref has,
+// and the box's two.
+// CHECK-LABEL: func @runs(
+// CHECK-SAME: %[[T:.*]]: memref
+// CHECK: %{{.*}}, %{{.*}}, %[[S:.*]]:3, %[[STRIDES:.*]]:3 = memref.extract_strided_metadata %[[T]]
+// CHECK: %[[S1:.*]] = arith.index_cast %[[S]]#1
+// CHECK: llvm.inttoptr
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %[[S1]]
+// CHECK: llvm.store %{{.*}}
+// CHECK: llvm.store %c3_i64
+// CHECK: llvm.store %{{.*}}
+// CHECK: llvm.store %{{.*}}
+// CHECK: llvm.store %c128_i64
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %c16_i64
+// CHECK: llvm.store %c1_i64
+// CHECK: llvm.store %c2_i64
+// CHECK: call @fovea_gpu_tensor_map(%{{.*}}, %{{.*}}, %c1_i64, %c4_i64,
+!tile = !tile.shared<16x128xbf16, swizzle = 128, runs = 16>
+!map = !tile.tensor_map<4 x !tile>
+module attributes {gpu.container_module} {
+  func.func @runs(%t: memref<?x?x192xbf16, strided<[?, ?, 1], offset: ?>>) {
+    %c1 = arith.constant 1 : index
+    %c128 = arith.constant 128 : index
+    %map = tile.tensor_map %t dims [1, 2] : memref<?x?x192xbf16, strided<[?, ?, 1], offset: ?>> -> !map
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%map : !map)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @copy(%map: !map) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 // A clipped map has 64 rows more, in front of the memref, and a dimension of 64 beside
 // them, by the same stride, which has the box's rows.
 // CHECK-LABEL: func @clipped(

@@ -142,6 +142,31 @@ gpu.module @kernels {
 
 // -----
 
+#layout = #tile.layout<64x128, registers = [2:1d1, 2:8d0, 16:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>
+!k = !tile.shared<64x128xbf16, swizzle = 128, runs = 32>
+
+// Threads find the rows of a tile in runs, too: run after run of 8192 bytes, whose second
+// panel is 4096 bytes behind the first.
+gpu.module @kernels {
+  // CHECK-LABEL: gpu.func @threads(
+  // CHECK-SAME:    %[[BASE:[a-z0-9]*]]: i32
+  // CHECK:         arith.remui %{{.*}}, %c4_i32
+  // CHECK:         %[[RUN0:.*]] = arith.divui %[[ROW:.*]], %c32_i32
+  // CHECK:         %[[BYTES0:.*]] = arith.muli %[[RUN0]], %c8192_i32
+  // CHECK:         %[[START0:.*]] = arith.addi %{{.*}}, %[[BYTES0]]
+  // CHECK:         %[[IN0:.*]] = arith.remui %[[ROW]], %c32_i32
+  // CHECK:         %[[INBYTES0:.*]] = arith.muli %[[IN0]], %c128_i32
+  // CHECK:         arith.addi %[[START0]], %[[INBYTES0]]
+  // CHECK:         arith.muli %{{.*}}, %c4096_i32
+  gpu.func @threads(%k: !k, %column: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %f = tile.from_shared %k : !k -> !tile.fragment<64x128xbf16, #layout>
+    %t = tile.to_shared %f {tile.shared_offset = 0 : i64} : !tile.fragment<64x128xbf16, #layout> -> !tile.shared<64x128xbf16>
+    gpu.return
+  }
+}
+
+// -----
+
 !k = !tile.shared<64x128xbf16, swizzle = 128>
 !ring = !tile.ring<3 x !k>
 !runs = !tile.tensor_map<3 x !tile.shared<16x128xbf16, swizzle = 128>>

@@ -271,7 +271,11 @@ def TileAssignLayouts : Pass<"tile-assign-layouts"> {
       columns, or without its rows where they are used as `columns`;
     - shared tiles of elements of up to 16 bits, and those of any width that only
       `tile.from_shared` reads, get the widest swizzle of 128, 64 or 32 bytes
-      that divides a row; other tiles get none;
+      that divides a row; other tiles get none. A tile that is loaded by runs of
+      rows is stored in runs (`!tile.shared`), which TMA copies faster, if it has
+      several panels and only products by `wgmma` read it as their right operand:
+      as rows of K, or as columns of 64 rows of a result, of which an instruction
+      still has 64;
     - products of f16 and bf16 are `wgmma` where the GPU has it (`machine.target`
       of the module; without one, a Hopper), if the warps are whole warp groups
       of 64 rows of a result, else `mma_sync`, as those of bytes; others are
