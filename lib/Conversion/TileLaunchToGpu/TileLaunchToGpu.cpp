@@ -112,8 +112,9 @@ void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
       return;
     Value &map = maps[{memref.get(), tile, dims, int(isClipped)}];
     if (!map) {
-      int64_t rank = source.getRank() + isClipped + (tile.getRuns() ? 1 : 0);
-      auto type = TensorMapType::get(&getContext(), rank, tile);
+      auto type = TensorMapType::get(
+          &getContext(), getTensorMapRank(source.getRank() + isClipped, tile),
+          tile);
       map = TensorMapOp::create(builder, memref.getOwner()->getLoc(), type,
                                 memref.get(), isClipped, dims);
       ++numTensorMaps;

@@ -230,6 +230,16 @@ TensorMapType::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+int64_t fovea::tile::getTensorMapRank(int64_t dims, SharedType tile) {
+  return tile.getRuns() ? dims + 1 : dims;
+}
+
+bool fovea::tile::hasWholePanels(MemRefType source, SharedType tile) {
+  int64_t columns = source.getShape().back();
+  return !tile.getRuns() || (!ShapedType::isDynamic(columns) &&
+                             columns % tile.getPanelColumns() == 0);
+}
+
 bool fovea::tile::suitsTensorMap(MemRefType source, ArrayRef<int64_t> dims,
                                  SharedType tile) {
   constexpr int64_t kLargestRank = 5;
@@ -238,14 +248,10 @@ bool fovea::tile::suitsTensorMap(MemRefType source, ArrayRef<int64_t> dims,
   int64_t rowBytes = tile.getShape().back() * tile.getElementBytes();
   bool isRow =
       tile.getShape().front() == 1 && rowBytes % kTensorMapAlignment == 0;
-  int64_t rank = source.getRank() + (tile.getRuns() ? 1 : 0);
-  // A dimension of panels has whole ones.
-  int64_t columns = source.getShape().back();
-  if (tile.getRuns() &&
-      (ShapedType::isDynamic(columns) || columns % tile.getPanelColumns()))
-    return false;
   return dims.back() == source.getRank() - 1 && source.getRank() >= 2 &&
-         rank <= kLargestRank && tile.getShape().front() <= kLargestBox &&
+         getTensorMapRank(source.getRank(), tile) <= kLargestRank &&
+         hasWholePanels(source, tile) &&
+         tile.getShape().front() <= kLargestBox &&
          tile.getPanelColumns() <= kLargestBox &&
          (tile.getSwizzle() != 0 || isRow);
 }

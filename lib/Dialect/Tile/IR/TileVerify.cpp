@@ -633,7 +633,7 @@ LogicalResult TensorMapOp::verify() {
   if (failed(verifyElements(*this, tile.getElementType(),
                             source.getElementType())))
     return failure();
-  int64_t rank = source.getRank() + getClipped() + (tile.getRuns() ? 1 : 0);
+  int64_t rank = getTensorMapRank(source.getRank() + getClipped(), tile);
   if (map.getRank() != rank)
     return emitOpError("expected a map of rank ")
            << rank << ", got " << map.getRank();
@@ -644,9 +644,7 @@ LogicalResult TensorMapOp::verify() {
     return emitOpError("expected the tile's columns along the memref's last "
                        "dimension, got ")
            << getDims().back();
-  int64_t columns = source.getShape().back();
-  if (tile.getRuns() &&
-      (ShapedType::isDynamic(columns) || columns % tile.getPanelColumns()))
+  if (!hasWholePanels(source, tile))
     return emitOpError("expected a memref of a multiple of ")
            << tile.getPanelColumns() << " columns to copy panels of, got "
            << source;

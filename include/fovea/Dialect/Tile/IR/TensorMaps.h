@@ -22,6 +22,14 @@ inline constexpr int64_t kLargestClippedRank = 4;
 /// The most elements of a box along each dimension.
 inline constexpr int64_t kLargestBox = 256;
 
+/// Returns the rank of a descriptor of tiles in a tensor of so many dimensions:
+/// there is one more if it copies all panels of a run.
+int64_t getTensorMapRank(int64_t dims, SharedType tile);
+
+/// Returns true if a descriptor of `source` has no dimension of panels, or the
+/// columns of `source` are known to be whole ones.
+bool hasWholePanels(mlir::MemRefType source, SharedType tile);
+
 /// Returns true if a copy of such elements may begin at `column` of the last
 /// dimension of a descriptor, whatever its value: it is known to be a multiple
 /// of 16 bytes. At others an H100 stops with an illegal instruction, which the

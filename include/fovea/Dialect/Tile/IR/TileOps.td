@@ -589,9 +589,9 @@ def ShiftRowsOp : Tile_Op<"shift_rows", [Pure,
     Row `r` of the result is row `r + by` of the tile, whose memory it is. The
     distance may differ between warp groups that run apart (`tile.group`): each
     reads and writes the rows that it owns of the result, all of which are rows
-    of the tile, which is not in runs. The distance is a multiple of 64, so that instructions find rows in the
-    order that they expect. A product, or `tile.write`, may thus read or write a
-    tile of 64 rows that are a group's own.
+    of the tile, which is not in runs. The distance is a multiple of 64, so that
+    instructions find rows in the order that they expect. A product, or
+    `tile.write`, may thus read or write a tile of 64 rows that are a group's own.
 
     ```mlir
     // Of a tile of 128 rows, each of two groups takes the rows of the other.
