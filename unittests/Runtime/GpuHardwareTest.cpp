@@ -205,6 +205,15 @@ void addThree(uint64_t words, uint32_t a, uint32_t b) {
 
 constexpr uint64_t kWords = 100003;
 
+/// Calls `addThree` on a stream, whose result goes to `buffer`.
+void runAddThree(const Module &module, Stream &stream, Buffer &buffer,
+                 uint32_t a, uint32_t b) {
+  ResultBuffer results[] = {{buffer.getData(), buffer.getNumBytes()}};
+  LaunchContext context(module, stream.get(), results);
+  EXPECT_EQ(getMessage(context.run([&] { addThree(kWords, a, b); })),
+            "success");
+}
+
 TEST_F(Hardware, IsDescribed) {
   const DeviceInfo &info = device->getInfo();
   RecordProperty("device", formatDevice(info));
@@ -277,10 +286,7 @@ TEST_F(Hardware, IsCaptured) {
   Buffer captured = take(device->allocate(kWords * 4));
   Buffer eager = take(device->allocate(kWords * 4));
   auto run = [&](Buffer &buffer, uint32_t a, uint32_t b) {
-    ResultBuffer results[] = {{buffer.getData(), buffer.getNumBytes()}};
-    LaunchContext context(*module, stream.get(), results);
-    EXPECT_EQ(getMessage(context.run([&] { addThree(kWords, a, b); })),
-              "success");
+    runAddThree(*module, stream, buffer, a, b);
   };
   // The memory for temporaries may have been there before.
   for (bool warm : {false, true}) {
@@ -318,10 +324,7 @@ TEST_F(Hardware, IsKeptByGraphs) {
   Buffer captured = take(device->allocate(kWords * 4));
   Buffer eager = take(device->allocate(kWords * 4));
   auto run = [&](const Module &module, Buffer &buffer, uint32_t a, uint32_t b) {
-    ResultBuffer results[] = {{buffer.getData(), buffer.getNumBytes()}};
-    LaunchContext context(module, stream.get(), results);
-    EXPECT_EQ(getMessage(context.run([&] { addThree(kWords, a, b); })),
-              "success");
+    runAddThree(module, stream, buffer, a, b);
   };
   CUcontext context = static_cast<CUcontext>(device->getContext());
   driver->getApi().cuCtxPushCurrent(context);

@@ -30,6 +30,10 @@ mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);
 llvm::SmallVector<llvm::StringRef>
 getKernelNames(mlir::gpu::GPUModuleOp kernels);
 
+/// Returns true if GPUs have an instruction for `op`, an `exp2` that may be
+/// approximate: `ex2.approx` of f32.
+bool hasExp2Instruction(mlir::Operation *op);
+
 } // namespace fovea
 
 #endif // FOVEA_TRANSFORMS_GPUKERNELS_H

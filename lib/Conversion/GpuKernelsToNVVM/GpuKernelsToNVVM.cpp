@@ -36,9 +36,8 @@ using namespace mlir;
 
 /// Returns true if LLVM has instructions of the GPU for `op`.
 static bool isInstruction(Operation *op) {
-  if (auto exp2 = dyn_cast<math::Exp2Op>(op))
-    return exp2.getType().isF32() &&
-           bitEnumContainsAll(exp2.getFastmath(), arith::FastMathFlags::afn);
+  if (fovea::hasExp2Instruction(op))
+    return true;
   return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp,
              math::CountLeadingZerosOp, math::CountTrailingZerosOp,
              math::CtPopOp, math::FloorOp, math::FmaOp, math::IsFiniteOp,

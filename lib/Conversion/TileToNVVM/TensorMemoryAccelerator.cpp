@@ -229,10 +229,6 @@ public:
   void emit();
 
 private:
-  /// Returns the number of dimensions but the last, whose places the op gives.
-  size_t countPlaces() {
-    return op.getPlace().front().getTerminator()->getNumOperands();
-  }
   bool mayBeCut() { return !op.getRows().empty() && !op.getWholeRuns(); }
   Value constant(int64_t value) { return getI32(builder, op.getLoc(), value); }
   /// Returns the distance of a row from the first of its run.
@@ -280,7 +276,7 @@ SmallVector<Value> RunBoxes::getPlace(Value run) {
   Value high = arith::MinSIOp::create(builder, end, rows.end);
   Value isLeft =
       arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, low, high);
-  SmallVector<Type> types(countPlaces(), builder.getI32Type());
+  SmallVector<Type> types(map.getNumIndices() - 1, builder.getI32Type());
   auto branch =
       scf::IfOp::create(builder, types, isLeft, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
@@ -325,7 +321,7 @@ void RunBoxes::emit() {
   } else {
     Value hasRun = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult,
                                          first, constant(count));
-    SmallVector<Type> types(countPlaces(), builder.getI32Type());
+    SmallVector<Type> types(map.getNumIndices() - 1, builder.getI32Type());
     auto find =
         scf::IfOp::create(builder, types, hasRun, /*withElseRegion=*/true);
     {

@@ -7,6 +7,7 @@
 
 #include "MathBuilder.h"
 
+#include "fovea/Transforms/GpuKernels.h"
 #include "fovea/Transforms/Passes.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -83,9 +84,7 @@ static Expansion getOtherExpansion(Operation *op) {
       .Default([](Operation *) { return Expansion(); });
 }
 
-/// Returns true if machines without a library have an instruction for `op`,
-/// which may be approximate.
-static bool isInstruction(Operation *op) {
+bool fovea::hasExp2Instruction(Operation *op) {
   auto exp2 = dyn_cast<math::Exp2Op>(op);
   return exp2 && exp2.getType().isF32() &&
          bitEnumContainsAll(exp2.getFastmath(), arith::FastMathFlags::afn);
@@ -170,7 +169,7 @@ struct ExpandMath : public fovea::impl::ExpandMathBase<ExpandMath> {
       if (!isa<FloatType, VectorType>(type) ||
           !(element.isF16() || element.isBF16() || element.isF32() ||
             element.isF64()) ||
-          (all && isInstruction(op)))
+          (all && hasExp2Instruction(op)))
         return;
       Expansion expansion = getFastExpansion(op, element.isF64());
       if (!expansion && all)

@@ -41,6 +41,11 @@ namespace {
 /// of the weights relative to it, and that of the weighted outputs.
 struct Sums {
   Value largest, weights, output;
+
+  static Sums get(ValueRange values) {
+    return {values[0], values[1], values[2]};
+  }
+  SmallVector<Value> getValues() const { return {largest, weights, output}; }
 };
 
 /// Adds up parts of a row for one feature.
@@ -134,33 +139,29 @@ Sums PartsOfRow::addMany(OpBuilder &builder) {
   Sums first = addSome(builder, getIndex(builder, 0), kManyParts, std::nullopt);
   Value step = getIndex(builder, kManyParts);
   auto rest = scf::ForOp::create(
-      builder, loc, step, count, step,
-      ValueRange{first.largest, first.weights, first.output},
+      builder, loc, step, count, step, first.getValues(),
       [&](OpBuilder &nested, Location, Value at, ValueRange carried) {
-        Sums sums = addSome(nested, at, kManyParts,
-                            Sums{carried[0], carried[1], carried[2]});
-        scf::YieldOp::create(
-            nested, loc, ValueRange{sums.largest, sums.weights, sums.output});
+        Sums sums = addSome(nested, at, kManyParts, Sums::get(carried));
+        scf::YieldOp::create(nested, loc, sums.getValues());
       });
-  return {rest.getResult(0), rest.getResult(1), rest.getResult(2)};
+  return Sums::get(rest.getResults());
 }
 
 Sums PartsOfRow::add(OpBuilder &builder) {
-  auto yield = [&](OpBuilder &nested, const Sums &sums) {
-    scf::YieldOp::create(nested, loc,
-                         ValueRange{sums.largest, sums.weights, sums.output});
-  };
   IndexMath math(builder, loc);
   Value areFew = math.materialize(
       math.lessEqual(count, math.constant(kFewParts)), /*isBoolean=*/true);
   auto branch = scf::IfOp::create(
       builder, loc, areFew,
       [&](OpBuilder &nested, Location) {
-        yield(nested,
-              addSome(nested, getIndex(nested, 0), kFewParts, std::nullopt));
+        Sums sums =
+            addSome(nested, getIndex(nested, 0), kFewParts, std::nullopt);
+        scf::YieldOp::create(nested, loc, sums.getValues());
       },
-      [&](OpBuilder &nested, Location) { yield(nested, addMany(nested)); });
-  return {branch.getResult(0), branch.getResult(1), branch.getResult(2)};
+      [&](OpBuilder &nested, Location) {
+        scf::YieldOp::create(nested, loc, addMany(nested).getValues());
+      });
+  return Sums::get(branch.getResults());
 }
 
 MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
