@@ -99,6 +99,12 @@ static FailureOr<Product> getProduct(ProductOp op, FragmentType result) {
         << product.columns << " of " << result << " each";
     return failure();
   }
+  if (product.b->getNumInterleaved() > 1 && product.columns % b.getRunRows()) {
+    op.emitOpError("by wgmma expected warp groups to share whole runs of the "
+                   "right operand's rows, got ")
+        << product.columns << " of " << b << " each";
+    return failure();
+  }
   if (auto a = dyn_cast<SharedType>(op.getA().getType())) {
     auto operand = WgmmaOperand::get(a, /*isKMajor=*/true, emitError);
     if (failed(operand))

@@ -36,6 +36,48 @@ gpu.module @kernels {
 
 // -----
 
+#acc = #tile.layout<64x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>
+!a = !tile.shared<64x128xbf16, swizzle = 128, runs = 16>
+!b = !tile.shared<64x128xbf16, swizzle = 128>
+gpu.module @kernels {
+  gpu.func @left_runs(%a: !a, %b: !b) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    // expected-error@+2 {{by wgmma expected a left operand that is not in runs, got '!tile.shared<64x128xbf16, swizzle = 128, runs = 16>'}}
+    // expected-error@+1 {{failed to legalize}}
+    %s = tile.mma wgmma %a, %b transpose_b : !a, !b -> !tile.fragment<64x64xf32, #acc>
+    gpu.return
+  }
+}
+
+// -----
+
+// Two warp groups share 192 columns, which are three runs.
+!a = !tile.shared<64x128xbf16, swizzle = 128>
+!c = !tile.shared<192x128xbf16, swizzle = 128, runs = 64>
+gpu.module @kernels {
+  gpu.func @part_of_a_run(%a: !a, %c: !c) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    // expected-error@+2 {{by wgmma expected warp groups to share whole runs of the right operand's rows, got 96 of '!tile.shared<192x128xbf16, swizzle = 128, runs = 64>' each}}
+    // expected-error@+1 {{failed to legalize}}
+    %s = tile.mma wgmma %a, %c transpose_b : !a, !c -> !tile.fragment<64x192xf32, #tile.layout<64x192, registers = [2:1d1, 2:8d0, 12:8d1], threads = [4:2d1, 8:1d0, 4:16d0, 2:96d1]>>
+    gpu.return
+  }
+}
+
+// -----
+
+#acc = #tile.layout<64x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>
+!a = !tile.fragment<64x48xbf16, #tile.layout<64x48, registers = [2:1d1, 2:8d0, 6:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>>
+!b = !tile.shared<48x64xbf16, swizzle = 128, runs = 24>
+gpu.module @kernels {
+  gpu.func @steps_cross_runs(%a: !a, %b: !b) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    // expected-error@+2 {{by wgmma expected runs of 8 rows or of a multiple of 16, got '!tile.shared<48x64xbf16, swizzle = 128, runs = 24>'}}
+    // expected-error@+1 {{failed to legalize}}
+    %s = tile.mma wgmma %a, %b : !a, !b -> !tile.fragment<64x64xf32, #acc>
+    gpu.return
+  }
+}
+
+// -----
+
 #wide = #tile.layout<64x320, registers = [2:1d1, 2:8d0, 40:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>
 !a = !tile.shared<64x64xbf16, swizzle = 128>
 !t = !tile.shared<320x64xbf16, swizzle = 128>
