@@ -36,3 +36,12 @@ func.func @overflow() -> tensor<4611686018427387904x4xf32> {
   %e = tensor.empty() : tensor<4611686018427387904x4xf32>
   return %e : tensor<4611686018427387904x4xf32>
 }
+
+// -----
+
+// One key more than there may be.
+func.func @keys(%q: tensor<1x1x8x16xf32>, %k: tensor<1x1x1073741825x16xf32>) -> tensor<1x1x8x16xf32> {
+  // expected-error @below {{in @keys: dimension 2 of operand 1 is 1073741825, expected at most 1073741824, which is the largest size of attention, for 'attn.attention'}}
+  %o = attn.attention %q, %k, %k scale(1.0) : tensor<1x1x8x16xf32>, tensor<1x1x1073741825x16xf32>, tensor<1x1x1073741825x16xf32> -> tensor<1x1x8x16xf32>
+  return %o : tensor<1x1x8x16xf32>
+}

@@ -208,3 +208,19 @@ func.func private @private(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32
   %c = linalg.add ins(%a, %b : tensor<?xf32>, tensor<?xf32>) outs(%a : tensor<?xf32>) -> tensor<?xf32>
   return %c : tensor<?xf32>
 }
+
+// -----
+
+// Coordinates of attention are computed in 32 bits; sizes that are known to fit
+// are not asked for.
+
+// CHECK-LABEL: func.func @largest.shapes(
+// CHECK-SAME:    "dimension 2 of $0 is {0}, expected at most {1}, which is the largest size of attention, for 'attn.attention' at line [[#]]"
+// CHECK-SAME:    "dimension 2 of $1 is {0}, expected at most {1}, which is the largest size of attention, for 'attn.attention' at line [[#]]"
+// CHECK-DAG:     %[[MOST:.*]] = arith.constant 1073741824 : index
+// CHECK:         arith.cmpi sle, %{{.*}}, %[[MOST]]
+// CHECK:         arith.cmpi sle, %{{.*}}, %[[MOST]]
+func.func @largest(%q: tensor<1x2x?x16xf32>, %k: tensor<1x2x?x16xf32>) -> tensor<1x2x?x16xf32> {
+  %o = attn.attention %q, %k, %k scale(1.0) : tensor<1x2x?x16xf32>, tensor<1x2x?x16xf32>, tensor<1x2x?x16xf32> -> tensor<1x2x?x16xf32>
+  return %o : tensor<1x2x?x16xf32>
+}

@@ -60,6 +60,7 @@
 
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/IR/Coordinates.h"
+#include "fovea/Support/MaxPosition.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Region.h"
@@ -77,9 +78,6 @@ using attn::Coordinate;
 constexpr unsigned bitOf(Coordinate coordinate) {
   return 1u << attn::getScoreDim(coordinate);
 }
-
-/// A bound on positions where sizes are dynamic: no position exceeds it.
-inline constexpr int64_t kMaxPosition = int64_t(1) << 48;
 
 /// Values from `first` to `last`, both included.
 struct Span {

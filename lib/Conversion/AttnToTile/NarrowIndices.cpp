@@ -7,9 +7,8 @@
 
 #include "NarrowIndices.h"
 
-#include "Positions.h"
-
 #include "fovea/Analysis/CaptureReads.h"
+#include "fovea/Support/MaxPosition.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -149,9 +148,9 @@ IndexNarrower::IndexNarrower(RewriterBase &rewriter, Block &block)
   ofQueries = getDependents(block, coordinates[2]);
   ofKeys = getDependents(block, coordinates[3]);
   for (Value coordinate : coordinates)
-    ranges.try_emplace(coordinate,
-                       ConstantIntRanges::fromSigned(
-                           APInt(64, 0), APInt(64, kCoordinateEnd - 1)));
+    ranges.try_emplace(
+        coordinate, ConstantIntRanges::fromSigned(APInt(64, 0),
+                                                  APInt(64, kMaxPosition - 1)));
   inferRanges();
 }
 

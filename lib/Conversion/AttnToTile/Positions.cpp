@@ -7,6 +7,8 @@
 
 #include "Positions.h"
 
+#include "fovea/Support/MaxPosition.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -62,7 +64,7 @@ std::optional<Bounds> PositionSums::computeBounds(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     if (argument.getOwner() != &region.front() || !value.getType().isIndex())
       return std::nullopt;
-    return Bounds{0, kCoordinateEnd - 1};
+    return Bounds{0, kMaxPosition - 1};
   }
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant))) {

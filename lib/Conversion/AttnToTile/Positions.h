@@ -14,9 +14,6 @@
 
 namespace fovea {
 
-/// A coordinate is less than this number.
-inline constexpr int64_t kCoordinateEnd = int64_t(1) << 30;
-
 /// Rewrites conversions to floats, in a region on coordinates, of sums of these
 /// that fit in their integers: they convert the sum as an index, without a
 /// truncation and by its sign, so that only additions lie between a coordinate

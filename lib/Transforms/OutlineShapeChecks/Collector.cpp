@@ -9,6 +9,7 @@
 #include "IndexRange.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Support/MaxPosition.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -129,6 +130,11 @@ void OpCollector::collect(attn::AttentionOp attention) {
     for (auto [dim, row] : llvm::enumerate(attn::getInitDims(rank)))
       addEqual(q, row, lse, dim);
   }
+  // Masks and loops compute coordinates in 32 bits.
+  CheckSide most = {constant(kMaxPosition), "the largest size of attention"};
+  for (auto [tensor, dim] :
+       {std::pair(q, 0), std::pair(q, 1), std::pair(q, 2), std::pair(k, 2)})
+    add(Relation::AtMost, size(tensor, dim), most);
   Value extents[] = {makeDim(q, 0), makeDim(q, 1), makeDim(q, 2),
                      makeDim(k, 2)};
   collectRegion(attention.getScore(), extents);

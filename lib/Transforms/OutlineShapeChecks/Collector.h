@@ -22,6 +22,8 @@ enum class Relation {
   Multiple,
   /// The left one is at least the right one.
   AtLeast,
+  /// The left one is at most the right one.
+  AtMost,
   /// The left one is 0, which means that a size does not overflow.
   Fits,
 };

@@ -70,6 +70,8 @@ static std::optional<bool> fold(Relation relation, Value left, Value right) {
     return b.isZero() ? a.isZero() : a.srem(b).isZero();
   case Relation::AtLeast:
     return a.sge(b);
+  case Relation::AtMost:
+    return a.sle(b);
   }
   llvm_unreachable("unknown relation");
 }
@@ -110,6 +112,9 @@ static std::string makeMessage(const ShapeCheck &check, StringRef op,
   case Relation::AtLeast:
     text += "at least ";
     break;
+  case Relation::AtMost:
+    text += "at most ";
+    break;
   }
   return text + "{1}, which is " + describe(check.right, right) + ", for " +
          op.str();
@@ -127,6 +132,8 @@ static Value emitCondition(OpBuilder &builder, Location loc, Relation relation,
     return compare(arith::CmpIPredicate::eq, left, right);
   case Relation::AtLeast:
     return compare(arith::CmpIPredicate::sge, left, right);
+  case Relation::AtMost:
+    return compare(arith::CmpIPredicate::sle, left, right);
   case Relation::Multiple: {
     // The only multiple of 0 is 0.
     Value one = arith::ConstantIndexOp::create(builder, loc, 1);
