@@ -34,6 +34,24 @@ static SmallVector<Coordinate> dimensionsOf(unsigned coordinates) {
   return dimensions;
 }
 
+Value fovea::getNarrow(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_present<arith::IndexCastOp, arith::ExtSIOp>(op))
+    return value;
+  auto type = dyn_cast<IntegerType>(op->getOperand(0).getType());
+  return type && type.getWidth() <= 32 ? op->getOperand(0) : value;
+}
+
+/// Returns the type of the elements of the tables of `value`.
+static Type getTableType(OpBuilder &builder, Value value) {
+  if (value.getType().isInteger(1))
+    return value.getType();
+  auto type = dyn_cast<IntegerType>(getNarrow(value).getType());
+  if (type && type.getWidth() <= 32)
+    return builder.getI32Type();
+  return builder.getIndexType();
+}
+
 /// Returns the extremes of no values: those that all others replace.
 static std::pair<Value, Value> getExtremesOfNone(OpBuilder &builder,
                                                  Location loc, Type type) {
@@ -43,9 +61,23 @@ static std::pair<Value, Value> getExtremesOfNone(OpBuilder &builder,
     return {all, arith::ConstantOp::create(builder, loc,
                                            builder.getBoolAttr(false))};
   }
-  using Limits = std::numeric_limits<int64_t>;
-  Value min = arith::ConstantIndexOp::create(builder, loc, Limits::max());
-  return {min, arith::ConstantIndexOp::create(builder, loc, Limits::min())};
+  unsigned width = type.isIndex() ? IndexType::kInternalStorageBitWidth
+                                  : type.getIntOrFloatBitWidth();
+  auto constant = [&](const APInt &number) -> Value {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getIntegerAttr(type, number));
+  };
+  return {constant(APInt::getSignedMaxValue(width)),
+          constant(APInt::getSignedMinValue(width))};
+}
+
+/// Returns `value`, an integer or an index, as one of `type`, by its sign.
+static Value convert(OpBuilder &builder, Location loc, Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  if (type.isIndex())
+    return arith::IndexCastOp::create(builder, loc, type, value);
+  return arith::ExtSIOp::create(builder, loc, type, value);
 }
 
 /// Returns the extremes of `extremes` and of `value` of the mask at a point.
@@ -54,15 +86,15 @@ static std::pair<Value, Value> addPoint(OpBuilder &builder, Location loc,
                                         ArrayRef<Value> point,
                                         std::pair<Value, Value> extremes) {
   IRMapping computed;
+  bool isBoolean = value.getType().isInteger(1);
   Value x = computeAt(
-      builder, mask, value, [&](Coordinate c) { return point[getScoreDim(c)]; },
-      computed);
+      builder, mask, isBoolean ? value : getNarrow(value),
+      [&](Coordinate c) { return point[getScoreDim(c)]; }, computed);
   auto [min, max] = extremes;
-  if (value.getType().isInteger(1))
+  if (isBoolean)
     return {arith::AndIOp::create(builder, loc, min, x),
             arith::OrIOp::create(builder, loc, max, x)};
-  if (!x.getType().isIndex())
-    x = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), x);
+  x = convert(builder, loc, x, min.getType());
   return {arith::MinSIOp::create(builder, loc, min, x),
           arith::MaxSIOp::create(builder, loc, max, x)};
 }
@@ -78,7 +110,8 @@ static SmallVector<Value> emitExtremes(
   SmallVector<Value> inits;
   for (const TabledValue &tabled : values)
     for (size_t block = 0; block < blocks; ++block) {
-      auto [min, max] = getExtremesOfNone(builder, loc, tabled.value.getType());
+      auto [min, max] =
+          getExtremesOfNone(builder, loc, getTableType(builder, tabled.value));
       inits.append({min, max});
     }
   auto body = [&](OpBuilder &nested, Location loc, Value position,
@@ -131,11 +164,6 @@ std::pair<OpFoldResult, OpFoldResult> RowTiles::getTile(IndexMath &math,
   };
   OpFoldResult first = read(firsts);
   return {first, read(ends)};
-}
-
-static Type getTableType(OpBuilder &builder, Value value) {
-  return value.getType().isInteger(1) ? value.getType()
-                                      : builder.getIndexType();
 }
 
 MaskTables::MaskTables(OpBuilder &builder, Location loc, Region &mask,
@@ -254,11 +282,14 @@ std::optional<Span> MaskTables::lookup(Region &mask, Value value,
     indices.push_back(math.materialize(at));
   }
   OpBuilder &builder = math.getBuilder();
-  auto extract = [&](Value tensor) -> OpFoldResult {
-    return tensor::ExtractOp::create(builder, math.getLoc(), tensor, indices)
-        .getResult();
-  };
   bool isBoolean = value.getType().isInteger(1);
+  auto extract = [&](Value tensor) -> OpFoldResult {
+    Location loc = math.getLoc();
+    Value element = tensor::ExtractOp::create(builder, loc, tensor, indices);
+    if (isBoolean)
+      return element;
+    return convert(builder, loc, element, builder.getIndexType());
+  };
   ArrayRef parts = table.parts;
   if (part && parts.size() > 1)
     parts = parts.slice(*part, 1);

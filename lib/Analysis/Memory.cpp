@@ -73,8 +73,8 @@ bool MemoryUse::add(Operation *op) {
   return !op->walk([&](Operation *inner) {
               // What a launch does is what is in it, and what its threads tell
               // each other is nobody else's.
-              return isa<gpu::LaunchOp, gpu::BarrierOp, gpu::ShuffleOp>(
-                         inner) ||
+              return isa<gpu::LaunchOp, gpu::BarrierOp, gpu::ShuffleOp,
+                         gpu::SubgroupReduceOp>(inner) ||
                              addEffects(*this, inner, op)
                          ? WalkResult::advance()
                          : WalkResult::interrupt();

@@ -121,6 +121,37 @@ func.func @barriers(%x: memref<?xf32>, %y: memref<?xf32>, %w: memref<?xf32>) {
 
 // -----
 
+// What the threads of a warp combine is no access to memory.
+// CHECK-LABEL: func @warps(
+// CHECK-SAME:    %[[X:[a-z0-9]+]]: memref<?xi32>, %[[Y:[a-z0-9]+]]: memref<?xi32>)
+// CHECK:         gpu.launch
+// CHECK:           %[[SUM:.*]] = gpu.subgroup_reduce add %{{.*}} uniform : (i32) -> i32
+// CHECK:           memref.store %[[SUM]], %[[X]]
+// CHECK-NOT:     gpu.launch
+// CHECK:           %[[MAX:.*]] = gpu.subgroup_reduce maxsi %{{.*}} uniform : (i32) -> i32
+// CHECK:           memref.store %[[MAX]], %[[Y]]
+// CHECK-NOT:     gpu.launch
+// CHECK:         return
+func.func @warps(%x: memref<?xi32>, %y: memref<?xi32>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%a, %b, %c) in (%ga = %c1, %gb = %c1, %gc = %c1) threads(%d, %e, %f) in (%gd = %c64, %ge = %c1, %gf = %c1) {
+    %v = memref.load %x[%d] : memref<?xi32>
+    %sum = gpu.subgroup_reduce add %v uniform : (i32) -> i32
+    memref.store %sum, %x[%d] : memref<?xi32>
+    gpu.terminator
+  }
+  gpu.launch blocks(%a, %b, %c) in (%ga = %c1, %gb = %c1, %gc = %c1) threads(%d, %e, %f) in (%gd = %c64, %ge = %c1, %gf = %c1) {
+    %v = memref.load %y[%d] : memref<?xi32>
+    %max = gpu.subgroup_reduce maxsi %v uniform : (i32) -> i32
+    memref.store %max, %y[%d] : memref<?xi32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // Launches of more shared memory, of a program's tiles, and with other attributes
 // of their kernel stay as they are; one in front of them goes past them.
 // CHECK-LABEL: func @apart(

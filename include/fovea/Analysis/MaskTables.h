@@ -27,9 +27,14 @@ struct RowTiles {
   getTile(IndexMath &math, mlir::Value number) const;
 };
 
+/// Returns the integer of at most 32 bits that `value` extends by its sign, or
+/// `value` itself if it is none that is extended.
+mlir::Value getNarrow(mlir::Value value);
+
 /// The minimum and maximum, in each block of rows or keys, of every value of a
-/// mask region that the analysis looks up (rule R2), as tensors of `index` (of
-/// `i1` for conditions) with the dimensions [batch]? [head]? [block].
+/// mask region that the analysis looks up (rule R2), as tensors of `i1` for
+/// conditions, of `i32` for what fits (`getNarrow`) and else of `index`, with
+/// the dimensions [batch]? [head]? [block].
 class MaskTables {
 public:
   MaskTables() = default;

@@ -220,6 +220,7 @@ struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
     SymbolTableCollection symbols;
     RewritePatternSet patterns(context);
     populateGpuToNVVMConversionPatterns(converter, patterns);
+    populateGpuSubgroupReduceOpLoweringPattern(converter, patterns);
     populateFuncToLLVMConversionPatterns(converter, patterns, &symbols);
     populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns,
                                                    &symbols);

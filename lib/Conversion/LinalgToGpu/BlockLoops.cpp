@@ -19,6 +19,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -77,9 +78,27 @@ Value fovea::combine(OpBuilder &builder, Operation *combiner, Value a,
   return op->getResult(0);
 }
 
+/// Returns the reduction by `combiner` that warps have an instruction for, of
+/// integers of 32 bits.
+static std::optional<gpu::AllReduceOperation>
+getWarpReduction(Operation *combiner) {
+  using Kind = std::optional<gpu::AllReduceOperation>;
+  if (!combiner->getResult(0).getType().isInteger(32))
+    return std::nullopt;
+  return llvm::TypeSwitch<Operation *, Kind>(combiner)
+      .Case([](arith::AddIOp) { return gpu::AllReduceOperation::ADD; })
+      .Case([](arith::MinSIOp) { return gpu::AllReduceOperation::MINSI; })
+      .Case([](arith::MaxSIOp) { return gpu::AllReduceOperation::MAXSI; })
+      .Default(std::nullopt);
+}
+
 /// Combines the values of `lanes` neighbours of a warp, a power of two.
 static Value reduceLanes(ImplicitLocOpBuilder &builder, Operation *combiner,
                          Value value, int64_t lanes = machine::kWarpSize) {
+  if (auto kind = getWarpReduction(combiner);
+      kind && lanes == machine::kWarpSize)
+    return gpu::SubgroupReduceOp::create(builder, value, *kind,
+                                         /*uniform=*/true);
   for (int64_t mask = lanes / 2; mask > 0; mask /= 2)
     value = combine(builder, combiner, value, shuffle(builder, value, mask));
   return value;

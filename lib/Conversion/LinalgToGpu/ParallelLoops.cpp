@@ -375,13 +375,21 @@ static void shareReduction(RewriterBase &rewriter, const BlockThread &thread,
   rewriter.setInsertionPointAfter(loop);
   // The loop's own partial results become operands of the sums' ops only.
   SmallVector<SmallVector<OpOperand *>> uses;
-  for (Value result : loop.getResults())
+  SmallVector<Operation *> needed;
+  SmallVector<Value> partials, neededInits;
+  for (auto [init, combiner, result] :
+       llvm::zip_equal(inits, combiners, loop.getResults())) {
+    if (result.use_empty())
+      continue;
+    needed.push_back(combiner);
+    neededInits.push_back(init);
+    partials.push_back(result);
     uses.push_back(llvm::map_to_vector(result.getUses(),
                                        [](OpOperand &use) { return &use; }));
-  SmallVector<Value> totals =
-      reduceBlock(rewriter, thread, combiners, loop.getResults());
+  }
+  SmallVector<Value> totals = reduceBlock(rewriter, thread, needed, partials);
   for (auto [init, combiner, total, ofResult] :
-       llvm::zip_equal(inits, combiners, totals, uses)) {
+       llvm::zip_equal(neededInits, needed, totals, uses)) {
     Value sum = combine(rewriter, combiner, init, total);
     for (OpOperand *use : ofResult)
       use->set(sum);

@@ -78,4 +78,21 @@ gpu.module @kernels {
     %sum = memref.atomic_rmw addi %w, %y[%t] : (i64, memref<?xi64>) -> i64
     gpu.return
   }
+
+  // Warps have instructions that combine integers of 32 bits of all their threads.
+  // CHECK: llvm.func @reduce(
+  // CHECK: %[[ALL:.*]] = llvm.mlir.constant(-1 : i32) : i32
+  // CHECK: nvvm.redux.sync add %[[X:.*]], %[[ALL]] : i32 -> i32
+  gpu.func @reduce(%x: i32, %y: memref<?xi32>) kernel {
+    %t = gpu.thread_id x
+    %sum = gpu.subgroup_reduce add %x uniform : (i32) -> i32
+    // CHECK: nvvm.redux.sync min %[[X]], %{{.*}} : i32 -> i32
+    %min = gpu.subgroup_reduce minsi %x uniform : (i32) -> i32
+    // CHECK: nvvm.redux.sync max %[[X]], %{{.*}} : i32 -> i32
+    %max = gpu.subgroup_reduce maxsi %x uniform : (i32) -> i32
+    %0 = arith.addi %sum, %min : i32
+    %1 = arith.addi %0, %max : i32
+    memref.store %1, %y[%t] : memref<?xi32>
+    gpu.return
+  }
 }

@@ -538,6 +538,63 @@ func.func @reductions(%in: memref<4x100xindex>, %floats: memref<4x100xf32>, %out
 
 // -----
 
+// Integers of 32 bits are combined by an instruction of warps; a result that nothing uses
+// is not combined, and one of 16 bits is by shuffles.
+// CHECK-LABEL: func @warp_reductions(
+// CHECK:         gpu.launch blocks(%{{.*}}) in {{.*}} threads(%[[THREAD:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c128{{,}} {{.*}} workgroup(%[[SUMS:[^ ]*]] : memref<32xi32, #gpu.address_space<workgroup>>, %[[MINIMA:[^ ]*]] : memref<32xi32, #gpu.address_space<workgroup>>, %[[MAXIMA:[^ ]*]] : memref<32xi32, #gpu.address_space<workgroup>>, %[[SHORTS:[^ ]*]] : memref<32xi16, #gpu.address_space<workgroup>>)
+// CHECK:           %[[OWN:.*]]:5 = scf.for %{{.*}} = %[[THREAD]] to %c100 step %c128 iter_args(%{{.*}} = %c0_i32, %{{.*}} = %c2147483647_i32, %{{.*}} = %c-2147483648_i32, %{{.*}} = %c-2147483648_i32, %{{.*}} = %c32767_i16)
+// CHECK:           %[[SUM:.*]] = gpu.subgroup_reduce add %[[OWN]]#0 uniform : (i32) -> i32
+// CHECK-NEXT:      %[[MIN:.*]] = gpu.subgroup_reduce minsi %[[OWN]]#1 uniform : (i32) -> i32
+// CHECK-NEXT:      %[[MAX:.*]] = gpu.subgroup_reduce maxsi %[[OWN]]#2 uniform : (i32) -> i32
+// CHECK-NOT:       %[[OWN]]#3
+// CHECK-COUNT-5:   gpu.shuffle xor
+// CHECK-NOT:       gpu.shuffle
+// CHECK-NOT:       gpu.subgroup_reduce
+// CHECK:           scf.if
+// CHECK-NEXT:        memref.store %[[SUM]], %[[SUMS]]
+// CHECK-NEXT:        memref.store %[[MIN]], %[[MINIMA]]
+// CHECK-NEXT:        memref.store %[[MAX]], %[[MAXIMA]]
+// CHECK-NEXT:        memref.store %{{.*}}, %[[SHORTS]]
+// CHECK-NEXT:      }
+// CHECK-NEXT:      gpu.barrier
+// CHECK-COUNT-4:   memref.load %[[SUMS]]
+// CHECK-COUNT-4:   memref.load %[[MINIMA]]
+// CHECK-COUNT-4:   memref.load %[[MAXIMA]]
+// CHECK-COUNT-4:   memref.load %[[SHORTS]]
+// CHECK-NOT:       gpu.shuffle
+// CHECK-NOT:       gpu.subgroup_reduce
+// CHECK:           gpu.terminator
+func.func @warp_reductions(%in: memref<4x100xi32>, %short: memref<4x100xi16>, %out: memref<4x3xi32>, %shorts: memref<4xi16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c100 = arith.constant 100 : index
+  %zero = arith.constant 0 : i32
+  %most = arith.constant 1000 : i16
+  scf.forall (%i) in (4) {
+    %all:5 = scf.for %j = %c0 to %c100 step %c1 iter_args(%sum = %zero, %min = %zero, %max = %zero, %unused = %zero, %low = %most) -> (i32, i32, i32, i32, i16) {
+      %x = memref.load %in[%i, %j] : memref<4x100xi32>
+      %y = memref.load %short[%i, %j] : memref<4x100xi16>
+      %a = arith.addi %sum, %x : i32
+      %b = arith.minsi %min, %x : i32
+      %c = arith.maxsi %max, %x : i32
+      %double = arith.addi %x, %x : i32
+      %d = arith.maxsi %unused, %double : i32
+      %e = arith.minsi %low, %y : i16
+      scf.yield %a, %b, %c, %d, %e : i32, i32, i32, i32, i16
+    }
+    memref.store %all#0, %out[%i, %c0] : memref<4x3xi32>
+    memref.store %all#1, %out[%i, %c1] : memref<4x3xi32>
+    memref.store %all#2, %out[%i, %c2] : memref<4x3xi32>
+    memref.store %all#4, %shorts[%i] : memref<4xi16>
+    %own = memref.subview %shorts[%i] [1] [1] : memref<4xi16> to memref<1xi16, strided<[1], offset: ?>>
+    memref.copy %own, %own : memref<1xi16, strided<[1], offset: ?>> to memref<1xi16, strided<[1], offset: ?>>
+  }
+  return
+}
+
+// -----
+
 // One op of few points is all that an iteration does, and it says itself which
 // of them there are: a thread for each point of all iterations.
 // CHECK-LABEL: func @rows_at_places(

@@ -2,11 +2,12 @@
 
 // The tiles of each batch, which the bounds of keys depend on, are sorted by pairs of
 // their steps, for all heads: one comes behind those with more, and behind earlier ones
-// with as many.
+// with as many. These are counted in 32 bits, by which warps combine what threads count.
 // CHECK-LABEL: func @sequences
 // CHECK:       %[[TILES:.*]] = arith.ceildivsi %{{.*}}, %c64
 // CHECK:       %[[STEPS:.*]] = scf.forall (%[[B:.*]], %[[T:.*]]) in (2, %[[TILES]]) shared_outs(%[[OUT:.*]] = %{{.*}}) -> (tensor<2x?xi32>) {
-// CHECK:         %[[END:.*]] = tensor.extract %{{.*}}#1[%[[B]], %{{.*}}] : tensor<2x?xindex>
+// CHECK:         %[[END32:.*]] = tensor.extract %{{.*}}#1[%[[B]], %{{.*}}] : tensor<2x?xi32>
+// CHECK:         %[[END:.*]] = arith.index_cast %[[END32]] : i32 to index
 // CHECK:         %[[KEYS:.*]] = arith.minsi %[[END]], %{{.*}}
 // CHECK:         %[[SOME:.*]] = arith.maxsi %[[KEYS]], %c0
 // CHECK:         %[[COUNT:.*]] = arith.ceildivsi %[[SOME]], %c64
@@ -15,13 +16,17 @@
 // CHECK:         tensor.parallel_insert_slice %[[COUNTED]] into %[[OUT]][%[[B]], %[[T]]]
 // CHECK:       %[[ORDER:.*]] = scf.forall (%[[B:.*]], %[[T:.*]]) in (2, %[[TILES]]) shared_outs(%[[OUT:.*]] = %{{.*}}) -> (tensor<2x?xi32>) {
 // CHECK:         tensor.extract %[[STEPS]][%[[B]], %[[T]]]
-// CHECK:         %[[RANK:.*]] = scf.for %[[O:.*]] = %c0 to %[[TILES]] step %c1 iter_args(%[[SUM:.*]] = %c0)
+// CHECK:         %[[RANK32:.*]] = scf.for %[[O:.*]] = %c0 to %[[TILES]] step %c1 iter_args(%[[SUM:.*]] = %c0_i32)
 // CHECK:           tensor.extract %[[STEPS]][%[[B]], %[[O]]]
 // CHECK:           %[[MORE:.*]] = arith.cmpi slt
 // CHECK:           %[[SAME:.*]] = arith.cmpi eq
 // CHECK:           %[[FIRST:.*]] = arith.cmpi slt, %[[O]], %[[T]]
 // CHECK:           %[[BOTH:.*]] = arith.andi %[[SAME]], %[[FIRST]]
-// CHECK:           arith.ori %[[MORE]], %[[BOTH]]
+// CHECK:           %[[FRONT:.*]] = arith.ori %[[MORE]], %[[BOTH]]
+// CHECK-NEXT:      %[[TERM:.*]] = arith.extui %[[FRONT]] : i1 to i32
+// CHECK-NEXT:      %[[NEXT:.*]] = arith.addi %[[SUM]], %[[TERM]] : i32
+// CHECK-NEXT:      scf.yield %[[NEXT]]
+// CHECK:         %[[RANK:.*]] = arith.index_castui %[[RANK32]] : i32 to index
 // CHECK:         %[[TILE:.*]] = arith.index_castui %[[T]] : index to i32
 // CHECK:         %[[SORTED:.*]] = tensor.insert %[[TILE]]
 // CHECK:         tensor.parallel_insert_slice %[[SORTED]] into %[[OUT]][%[[B]], %[[RANK]]]
@@ -128,19 +133,26 @@ func.func @tiles(%q: tensor<1x4x1024x16xf16>, %end: tensor<1024xi32>) -> tensor<
 // CHECK:       %[[STEPS:.*]] = scf.forall (%[[T:.*]]) in (%[[COUNT]]) shared_outs(%[[OUT:.*]] = %{{.*}}) -> (tensor<?xi32>) {
 // CHECK:         %[[ROWS:.*]] = affine.min
 // CHECK:         %[[KEYS:.*]] = arith.maxsi %{{.*}}, %c0
-// CHECK:         arith.cmpi sgt, %[[KEYS]], %c32 : index
-// CHECK:         arith.cmpi sgt, %[[KEYS]], %c64 : index
-// CHECK:         arith.cmpi sgt, %[[KEYS]], %c128 : index
-// CHECK:         arith.cmpi sgt, %[[KEYS]], %c268435456 : index
+// CHECK-NEXT:    %[[NUMBER:.*]] = arith.ceildivsi %[[KEYS]], %c32 : index
+// CHECK-NEXT:    %[[SOME:.*]] = arith.maxsi %[[NUMBER]], %c1 : index
+// CHECK-NEXT:    %[[LAST:.*]] = arith.addi %[[SOME]], %c-1 : index
+// CHECK-NEXT:    %[[LAST32:.*]] = arith.index_castui %[[LAST]] : index to i32
+// CHECK-NEXT:    %[[ZEROS:.*]] = math.ctlz %[[LAST32]] : i32
+// CHECK-NEXT:    %[[DIGITS32:.*]] = arith.subi %c32_i32, %[[ZEROS]] : i32
+// CHECK-NEXT:    %[[DIGITS:.*]] = arith.index_castui %[[DIGITS32]] : i32 to index
 // CHECK:         %[[USED:.*]] = arith.cmpi sgt, %[[ROWS]], %c0
-// CHECK:         %[[MORE:.*]] = arith.addi %{{.*}}, %c1
+// CHECK:         %[[MORE:.*]] = arith.addi %[[DIGITS]], %c1
 // CHECK:         arith.select %[[USED]], %[[MORE]], %c0
 // CHECK:       %[[ORDER:.*]]:2 = scf.forall (%[[T:.*]]) in (%[[COUNT]])
-// CHECK:         %[[SUMS:.*]]:2 = scf.for
+// CHECK:         %[[SUMS:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %c0_i32, %[[SUM:.*]] = %c0_i32)
 // CHECK:           %[[OTHER:.*]] = arith.index_castui
-// CHECK:           arith.cmpi sgt, %[[OTHER]], %c0
-// CHECK:         tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[SUMS]]#0]
-// CHECK:         tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[SUMS]]#0]
+// CHECK:           %[[ISUSED:.*]] = arith.cmpi sgt, %[[OTHER]], %c0
+// CHECK:           %[[TERM:.*]] = arith.extui %[[ISUSED]] : i1 to i32
+// CHECK-NEXT:      arith.addi %[[SUM]], %[[TERM]] : i32
+// CHECK:         %[[RANK:.*]] = arith.index_castui %[[SUMS]]#0 : i32 to index
+// CHECK:         tensor.insert %[[SUMS]]#1 into
+// CHECK:         tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[RANK]]]
+// CHECK:         tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[RANK]]]
 // CHECK:       %[[USED32:.*]] = tensor.extract %[[ORDER]]#1[%c0]
 // CHECK:       %[[USED:.*]] = arith.index_castui %[[USED32]]
 // CHECK:       %[[END:.*]] = arith.minsi %[[USED]], %[[COUNT]]

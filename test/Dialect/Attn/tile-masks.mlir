@@ -93,22 +93,29 @@ func.func @lengths(%q: tensor<2x1x?x16xf32>, %lengths: tensor<2xi64>) -> tensor<
 // -----
 
 // Documents: tables of the ids by tile of queries and by tile of keys, filled
-// before the loops. Tiles whose ids do not overlap are skipped.
+// before the loops, in the 32 bits that ids have. Tiles whose ids do not overlap are
+// skipped.
 
 // CHECK-LABEL: func @documents
 // CHECK-SAME:    %[[IDS:[^:]*]]: tensor<2x?xi32>)
-// CHECK:       %[[ROWS:.*]]:2 = scf.forall (%[[TB:.*]], %{{.*}}) in (2, %{{.*}}) {{.*}} -> (tensor<2x?xindex>, tensor<2x?xindex>)
-// CHECK:         scf.for %[[X:[^ ]*]] =
-// CHECK:           tensor.extract %[[IDS]][%[[TB]], %[[X]]]
-// CHECK:           arith.minsi
-// CHECK:           arith.maxsi
-// CHECK:       %[[COLUMNS:.*]]:2 = scf.forall (%{{.*}}, %{{.*}}) in (2, %{{.*}}) {{.*}} -> (tensor<2x?xindex>, tensor<2x?xindex>)
+// CHECK-DAG:   %[[LEAST:.*]] = arith.constant -2147483648 : i32
+// CHECK-DAG:   %[[GREATEST:.*]] = arith.constant 2147483647 : i32
+// CHECK:       %[[ROWS:.*]]:2 = scf.forall (%[[TB:.*]], %{{.*}}) in (2, %{{.*}}) {{.*}} -> (tensor<2x?xi32>, tensor<2x?xi32>)
+// CHECK:         scf.for %[[X:[^ ]*]] = {{.*}} iter_args(%[[MIN:[^ ,]*]] = %[[GREATEST]], %[[MAX:[^ ,]*]] = %[[LEAST]])
+// CHECK:           %[[ID:.*]] = tensor.extract %[[IDS]][%[[TB]], %[[X]]]
+// CHECK-NEXT:      arith.minsi %[[MIN]], %[[ID]] : i32
+// CHECK-NEXT:      arith.maxsi %[[MAX]], %[[ID]] : i32
+// CHECK:       %[[COLUMNS:.*]]:2 = scf.forall (%{{.*}}, %{{.*}}) in (2, %{{.*}}) {{.*}} -> (tensor<2x?xi32>, tensor<2x?xi32>)
 // CHECK:       scf.forall (%[[B:.*]], %{{.*}}, %{{.*}}) = (0, 0, 0)
-// CHECK:         %[[RMIN:.*]] = tensor.extract %[[ROWS]]#0[%[[B]], %{{.*}}]
-// CHECK:         %[[RMAX:.*]] = tensor.extract %[[ROWS]]#1[%[[B]], %{{.*}}]
+// CHECK:         %[[RMIN32:.*]] = tensor.extract %[[ROWS]]#0[%[[B]], %{{.*}}]
+// CHECK:         %[[RMIN:.*]] = arith.index_cast %[[RMIN32]] : i32 to index
+// CHECK:         %[[RMAX32:.*]] = tensor.extract %[[ROWS]]#1[%[[B]], %{{.*}}]
+// CHECK:         %[[RMAX:.*]] = arith.index_cast %[[RMAX32]] : i32 to index
 // CHECK:         scf.for
-// CHECK:           %[[CMIN:.*]] = tensor.extract %[[COLUMNS]]#0[%[[B]], %{{.*}}]
-// CHECK:           %[[CMAX:.*]] = tensor.extract %[[COLUMNS]]#1[%[[B]], %{{.*}}]
+// CHECK:           %[[CMIN32:.*]] = tensor.extract %[[COLUMNS]]#0[%[[B]], %{{.*}}]
+// CHECK:           %[[CMIN:.*]] = arith.index_cast %[[CMIN32]] : i32 to index
+// CHECK:           %[[CMAX32:.*]] = tensor.extract %[[COLUMNS]]#1[%[[B]], %{{.*}}]
+// CHECK:           %[[CMAX:.*]] = arith.index_cast %[[CMAX32]] : i32 to index
 // CHECK:           %[[A:.*]] = arith.cmpi sle, %[[RMIN]], %[[CMAX]]
 // CHECK:           %[[C:.*]] = arith.cmpi sle, %[[CMIN]], %[[RMAX]]
 // CHECK:           %[[OVERLAP:.*]] = arith.andi %[[A]], %[[C]]
@@ -129,6 +136,41 @@ func.func @documents(%q: tensor<2x4x?x16xf32>, %ids: tensor<2x?xi32>) -> tensor<
     } {schedule = #attn.schedule<tile = 8x16, order = linear>}
     : tensor<2x4x?x16xf32>, tensor<2x4x?x16xf32>, tensor<2x4x?x16xf32> -> tensor<2x4x?x16xf32>
   return %o : tensor<2x4x?x16xf32>
+}
+
+// -----
+
+// Ids of 64 bits have tables of indices; those of 8 bits, by their sign, of 32 bits.
+
+// CHECK-LABEL: func @other_ids
+// CHECK-SAME:    %[[WIDE:[^:]*]]: tensor<?xi64>, %[[SHORT:[^:]*]]: tensor<?xi8>)
+// CHECK:       scf.forall {{.*}} -> (tensor<?xindex>, tensor<?xindex>)
+// CHECK:         scf.for
+// CHECK:           %[[X:.*]] = tensor.extract %[[WIDE]]
+// CHECK-NEXT:      %[[CAST:.*]] = arith.index_cast %[[X]] : i64 to index
+// CHECK-NEXT:      arith.minsi %{{.*}}, %[[CAST]] : index
+// CHECK-NEXT:      arith.maxsi %{{.*}}, %[[CAST]] : index
+// CHECK:       scf.forall {{.*}} -> (tensor<?xi32>, tensor<?xi32>)
+// CHECK:         scf.for
+// CHECK:           %[[Y:.*]] = tensor.extract %[[SHORT]]
+// CHECK-NEXT:      %[[EXTENDED:.*]] = arith.extsi %[[Y]] : i8 to i32
+// CHECK-NEXT:      arith.minsi %{{.*}}, %[[EXTENDED]] : i32
+// CHECK-NEXT:      arith.maxsi %{{.*}}, %[[EXTENDED]] : i32
+func.func @other_ids(%q: tensor<1x1x?x16xf32>, %wide: tensor<?xi64>, %short: tensor<?xi8>) -> tensor<1x1x?x16xf32> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %wide[%i] : tensor<?xi64>
+      %m = arith.index_cast %x : i64 to index
+      %y = tensor.extract %short[%i] : tensor<?xi8>
+      %n = arith.index_cast %y : i8 to index
+      %from = arith.cmpi sge, %j, %m : index
+      %to = arith.cmpi slt, %j, %n : index
+      %keep = arith.andi %from, %to : i1
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 8x16, order = linear>}
+    : tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32> -> tensor<1x1x?x16xf32>
+  return %o : tensor<1x1x?x16xf32>
 }
 
 // -----
@@ -180,16 +222,16 @@ func.func @dense(%q: tensor<1x1x?x16xf32>, %dense: tensor<?x?xf32>) -> tensor<1x
 
 // -----
 
-// Positions in 32 bits: the bounds hold only where no position wraps.
+// Positions, which are below 2^30, do not wrap in 32 bits: the bounds hold.
 
 // CHECK-LABEL: func @narrow
-// CHECK-DAG:   %[[LARGEST:.*]] = arith.constant 2147483647 : index
-// CHECK-DAG:   %[[KEYS:.*]] = tensor.dim
-// CHECK:       scf.forall
-// CHECK:         %[[FITS_KEY:.*]] = arith.cmpi sle, %{{.*}}, %[[LARGEST]]
-// CHECK:         %[[FITS_ROW:.*]] = arith.cmpi sle, %{{.*}}, %[[LARGEST]]
-// CHECK:         %[[SOUND:.*]] = arith.andi %[[FITS_KEY]], %[[FITS_ROW]]
-// CHECK:         arith.select %[[SOUND]], %{{.*}}, %[[KEYS]]
+// CHECK:       %[[KEYS:.*]] = tensor.dim
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %[[I:.*]]) =
+// CHECK-NOT:     arith.cmpi
+// CHECK-NOT:     arith.select
+// CHECK:         %[[ROWS:.*]] = arith.addi %[[I]], %{{.*}} : index
+// CHECK-NEXT:    %[[END:.*]] = arith.minsi %[[ROWS]], %[[KEYS]] : index
+// CHECK-NEXT:    scf.for %{{.*}} = %{{.*}} to %[[END]] step
 func.func @narrow(%q: tensor<1x1x?x16xf32>) -> tensor<1x1x?x16xf32> {
   %o = attn.attention %q, %q, %q scale(0.25)
     mask {
@@ -197,6 +239,31 @@ func.func @narrow(%q: tensor<1x1x?x16xf32>) -> tensor<1x1x?x16xf32> {
       %p = arith.index_cast %i : index to i32
       %r = arith.index_cast %j : index to i32
       %keep = arith.cmpi sge, %p, %r : i32
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 8x16, order = linear>}
+    : tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32> -> tensor<1x1x?x16xf32>
+  return %o : tensor<1x1x?x16xf32>
+}
+
+// -----
+
+// Positions in 16 bits: the bounds hold only where no position wraps.
+
+// CHECK-LABEL: func @narrower
+// CHECK-DAG:   %[[LARGEST:.*]] = arith.constant 32767 : index
+// CHECK-DAG:   %[[KEYS:.*]] = tensor.dim
+// CHECK:       scf.forall
+// CHECK:         %[[FITS_KEY:.*]] = arith.cmpi sle, %{{.*}}, %[[LARGEST]]
+// CHECK:         %[[FITS_ROW:.*]] = arith.cmpi sle, %{{.*}}, %[[LARGEST]]
+// CHECK:         %[[SOUND:.*]] = arith.andi %[[FITS_KEY]], %[[FITS_ROW]]
+// CHECK:         arith.select %[[SOUND]], %{{.*}}, %[[KEYS]]
+func.func @narrower(%q: tensor<1x1x?x16xf32>) -> tensor<1x1x?x16xf32> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %p = arith.index_cast %i : index to i16
+      %r = arith.index_cast %j : index to i16
+      %keep = arith.cmpi sge, %p, %r : i16
       attn.yield %keep : i1
     } {schedule = #attn.schedule<tile = 8x16, order = linear>}
     : tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32> -> tensor<1x1x?x16xf32>

@@ -3,30 +3,33 @@
 // Tiles of queries begin where a query sees none of the keys of the one in front, here
 // as `first` and `end` say: the last such query of each block of 64, or -1. A block has
 // two tiles, one that goes on at a multiple of 64 from the last query that began a
-// sequence in front of it, and one that begins a sequence.
+// sequence in front of it, and one that begins a sequence. These numbers have 32 bits.
 
 // CHECK-LABEL: func @sequences
 // CHECK-SAME:    tensor<1x4x?x16xf16>, %[[FIRST:[^ ]*]]: tensor<?xi32>, %[[END:[^ ]*]]: tensor<?xi32>)
+// CHECK:       %[[KEYS:.*]] = tensor.dim %{{.*}}, %c2
 // CHECK:       %[[BLOCKS:.*]] = arith.maxsi %{{.*}}, %c1
-// CHECK:       %[[BEGINS:.*]] = scf.forall (%[[B:.*]]) in (%[[BLOCKS]])
+// CHECK:       %[[BEGINS:.*]] = scf.forall (%[[B:.*]]) in (%[[BLOCKS]]) {{.*}} -> (tensor<?xi32>)
 // CHECK:         %[[STEPS:.*]] = arith.select %{{.*}}, %c64, %c0
-// CHECK:         scf.for %[[O:.*]] = %c0 to %[[STEPS]] step %c1 iter_args(%[[LAST:.*]] = %c-1)
+// CHECK:         scf.for %[[O:.*]] = %c0 to %[[STEPS]] step %c1 iter_args(%[[LAST:.*]] = %c-1_i32)
 // CHECK:           %[[ROW:.*]] = arith.addi %{{.*}}, %[[O]]
 // CHECK:           %[[I:.*]] = arith.minsi %[[ROW]], %
 // CHECK:           tensor.extract %[[FIRST]][%[[I]]]
 // CHECK:           tensor.extract %[[END]][%[[I]]]
 // CHECK:           tensor.extract %[[FIRST]][%[[BEFORE:.*]]] :
 // CHECK:           tensor.extract %[[END]][%[[BEFORE]]]
-// CHECK:           arith.select %{{.*}}, %[[I]], %c-1
-// CHECK:           arith.maxsi %[[LAST]]
+// CHECK:           %[[OWN:.*]] = arith.select %{{.*}}, %[[I]], %c-1
+// CHECK:           %[[OWN32:.*]] = arith.index_cast %[[OWN]] : index to i32
+// CHECK:           arith.maxsi %[[LAST]], %[[OWN32]] : i32
 // CHECK:       %[[COUNT:.*]] = arith.muli %[[BLOCKS]], %c2
 // CHECK:       %[[TILES:.*]]:2 = scf.forall (%[[T:.*]]) in (%[[COUNT]])
 // CHECK:         tensor.extract %[[BEGINS]]
-// CHECK:         scf.for %{{.*}} = %c0 to %{{.*}} iter_args(%{{.*}} = %c0)
-// CHECK:           tensor.extract %[[BEGINS]]
+// CHECK:         scf.for %[[P:.*]] = %c0 to %{{.*}} iter_args(%[[LATEST:.*]] = %c0_i32)
+// CHECK:           %[[OTHER:.*]] = tensor.extract %[[BEGINS]][%[[P]]]
+// CHECK-NEXT:      arith.maxsi %[[LATEST]], %[[OTHER]] : i32
 // The extremes of what the mask reads in each tile, by one loop; in an empty one of a
 // query.
-// CHECK:       %[[EXTREMES:.*]]:4 = scf.forall (%[[T:.*]]) in (%[[COUNT]])
+// CHECK:       %[[EXTREMES:.*]]:4 = scf.forall (%[[T:.*]]) in (%[[COUNT]]) {{.*}} -> (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>)
 // CHECK:         tensor.extract %[[TILES]]#0[%[[T]]]
 // CHECK:         tensor.extract %[[TILES]]#1[%[[T]]]
 // CHECK:         %[[STEPS:.*]] = arith.select %{{.*}}, %c64, %c0
@@ -40,10 +43,12 @@
 // CHECK:         %[[R:.*]] = arith.index_castui %[[R32]]
 // CHECK:         %[[ROWS:.*]] = affine.min
 // CHECK:         tensor.extract_slice %{{.*}}[0, %{{.*}}, %[[R]], 0] [1, 1, %[[ROWS]], 16]
-// CHECK:         %[[LOWEST:.*]] = tensor.extract %[[EXTREMES]]#0[%[[T]]]
+// CHECK:         %[[LOWEST32:.*]] = tensor.extract %[[EXTREMES]]#0[%[[T]]]
+// CHECK:         %[[LOWEST:.*]] = arith.index_cast %[[LOWEST32]] : i32 to index
 // CHECK:         tensor.extract %[[EXTREMES]]#1[%[[T]]]
-// CHECK:         %[[BEGIN:.*]] = arith.maxsi %[[LOWEST]], %c0
-// Tiles of keys begin there, not at a multiple of 32.
+// CHECK:         %[[NATURAL:.*]] = arith.maxsi %[[LOWEST]], %c0
+// Tiles of keys begin there, not at a multiple of 32, if there is such a key.
+// CHECK:         %[[BEGIN:.*]] = arith.minsi %[[NATURAL]], %[[KEYS]] : index
 // CHECK:         scf.for %[[J:.*]] = %[[BEGIN]] to %{{.*}} step %c32
 // CHECK:           tensor.extract_slice %{{.*}}[0, %{{.*}}, %[[J]], 0]
 // CHECK:         tensor.parallel_insert_slice %{{.*}} into %{{.*}}[0, %{{.*}}, %[[R]], 0] [1, 1, %[[ROWS]], 16]
@@ -81,8 +86,10 @@ func.func @sequences(%q: tensor<1x4x?x16xf16>, %first: tensor<?xi32>, %end: tens
 // CHECK:           tensor.extract %{{.*}}[%[[I]]]
 // CHECK:           tensor.extract %{{.*}}[%[[J]]]
 // CHECK:       scf.forall (%{{.*}}, %[[T:.*]]) in (4, %{{.*}})
-// CHECK:         %[[A:.*]] = tensor.extract %[[EXTREMES]]#5[%[[T]]]
-// CHECK:         %[[B:.*]] = tensor.extract %[[EXTREMES]]#7[%[[T]]]
+// CHECK:         %[[A32:.*]] = tensor.extract %[[EXTREMES]]#5[%[[T]]]
+// CHECK:         %[[A:.*]] = arith.index_cast %[[A32]] : i32 to index
+// CHECK:         %[[B32:.*]] = tensor.extract %[[EXTREMES]]#7[%[[T]]]
+// CHECK:         %[[B:.*]] = arith.index_cast %[[B32]] : i32 to index
 // CHECK:         arith.maxsi %[[A]], %[[B]]
 // CHECK:         %[[IS0:.*]] = arith.cmpi sle, %[[R:.*]], %[[LAST:.*]] :
 // CHECK:         arith.minsi %[[A]], %

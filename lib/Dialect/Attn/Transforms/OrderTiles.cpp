@@ -22,6 +22,7 @@
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -153,15 +154,20 @@ static OpFoldResult countPairs(IndexMath &math, OpFoldResult span,
 /// digits.
 static OpFoldResult countDoublings(IndexMath &math, OpFoldResult span,
                                    OpFoldResult step) {
-  constexpr int64_t kMost = 24;
-  OpFoldResult sum = math.constant(0);
-  for (int64_t power = 0; power < kMost; ++power) {
-    OpFoldResult isMore =
-        math.less(math.mul(step, math.constant(int64_t(1) << power)), span);
-    sum =
-        math.add(sum, math.select(isMore, math.constant(1), math.constant(0)));
-  }
-  return sum;
+  OpBuilder &builder = math.getBuilder();
+  Location loc = math.getLoc();
+  OpFoldResult one = math.constant(1);
+  // Of no step and of one the digits of 0 are counted: there are none.
+  OpFoldResult last = math.sub(math.max(math.ceilDiv(span, step), one), one);
+  Type narrow = builder.getI32Type();
+  Value number = arith::IndexCastUIOp::create(builder, loc, narrow,
+                                              math.materialize(last));
+  Value zeros = math::CountLeadingZerosOp::create(builder, loc, number);
+  Value digits = arith::SubIOp::create(
+      builder, loc, arith::ConstantIntOp::create(builder, loc, 32, 32), zeros);
+  return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
+                                      digits)
+      .getResult();
 }
 
 static Value read(IndexMath &math, Value table, ValueRange place) {
@@ -230,7 +236,10 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
           zero = math.materialize(math.constant(0)),
           one = math.materialize(math.constant(1)),
           count = math.materialize(slice.getShape(math)[tileAt]);
-    SmallVector<Value> zeros(counts ? 2 : 1, zero);
+    // In 32 bits, which warps have an instruction for.
+    Type narrow = builder.getI32Type();
+    SmallVector<Value> zeros(
+        counts ? 2 : 1, arith::ConstantIntOp::create(builder, loc, narrow, 0));
     auto sums = scf::ForOp::create(
         builder, loc, zero, count, one, zeros,
         [&](OpBuilder &nested, Location loc, Value other, ValueRange sums) {
@@ -246,16 +255,23 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
           if (counts)
             terms.push_back(inner.less(inner.constant(0), length));
           SmallVector<Value> next;
-          for (auto [sum, isCounted] : llvm::zip_equal(sums, terms))
-            next.push_back(inner.materialize(
-                inner.add(sum, inner.select(isCounted, inner.constant(1),
-                                            inner.constant(0)))));
+          for (auto [sum, isCounted] : llvm::zip_equal(sums, terms)) {
+            Value term = arith::ExtUIOp::create(
+                nested, loc, narrow,
+                inner.materialize(isCounted, /*isBoolean=*/true));
+            next.push_back(arith::AddIOp::create(nested, loc, sum, term));
+          }
           scf::YieldOp::create(nested, loc, next);
         });
+    auto widen = [&](Value sum) -> OpFoldResult {
+      return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
+                                          sum)
+          .getResult();
+    };
     SmallVector<OpFoldResult> numbers = {tile};
     if (counts)
-      numbers.push_back(sums.getResult(1));
-    return std::pair(numbers, OpFoldResult(sums.getResult(0)));
+      numbers.push_back(widen(sums.getResult(1)));
+    return std::pair(numbers, widen(sums.getResult(0)));
   };
   SmallVector<Value> tables = createTables(rewriter, counts ? 2 : 1, emitPlace);
   Value order = tables[0];

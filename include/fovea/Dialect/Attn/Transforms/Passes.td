@@ -516,8 +516,8 @@ def AttnOrderTiles : Pass<"attn-order-tiles"> {
     or differ between its repetitions.
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
-    "::mlir::tensor::TensorDialect"
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
   ];
   let statistics = [
     Statistic<"numOrdered", "num-ordered", "Number of loops over sorted tiles">

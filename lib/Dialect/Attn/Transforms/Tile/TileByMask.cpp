@@ -331,7 +331,12 @@ tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
       bounds = getBounds(math, all, along, origin);
     }
     info.isExact = bounds.exact;
-    lower = fromFirst ? bounds.lower : getTileOf(math, bounds.lower, tileSize);
+    // What tables hold may be any number.
+    lower = bounds.lower;
+    if (tables.size() && !IndexMath::constantOf(lower))
+      lower = math.min(lower, size);
+    if (!fromFirst)
+      lower = getTileOf(math, lower, tileSize);
     upper = bounds.upper;
     // Absent keys, before the first one, are not read either.
     isComplete = cutsTiles && isAlongKeys && bounds.complete;

@@ -58,10 +58,16 @@ private:
 };
 } // namespace
 
+/// Returns `value`, which is small, as an index or as an i32, by its sign.
+static Value convert(OpBuilder &builder, Location loc, Value value, Type type) {
+  return builder.createOrFold<arith::IndexCastOp>(loc, type, value);
+}
+
 static OpFoldResult read(IndexMath &math, Value table, OpFoldResult place) {
-  return tensor::ExtractOp::create(math.getBuilder(), math.getLoc(), table,
-                                   math.materialize(place))
-      .getResult();
+  OpBuilder &builder = math.getBuilder();
+  Value number = tensor::ExtractOp::create(builder, math.getLoc(), table,
+                                           math.materialize(place));
+  return convert(builder, math.getLoc(), number, builder.getIndexType());
 }
 
 /// Emits a parallel loop that fills tensors of `size` numbers, with what `emit`
@@ -80,22 +86,26 @@ SmallVector<Value> SequenceFinder::fill(OpFoldResult size, ArrayRef<Type> types,
 }
 
 /// Emits a loop that returns the largest of `init` and of the terms between two
-/// places.
+/// places, which are rows or -1: in 32 bits, which a warp has an instruction
+/// for.
 OpFoldResult SequenceFinder::reduceMax(
     IndexMath &math, OpFoldResult lower, OpFoldResult upper, OpFoldResult init,
     llvm::function_ref<OpFoldResult(IndexMath &, Value)> getTerm) {
+  OpBuilder &builder = math.getBuilder();
+  Type narrow = builder.getI32Type();
   auto body = [&](OpBuilder &nested, Location loc, Value place,
                   ValueRange largest) {
     IndexMath inner(nested, loc);
-    Value term = inner.materialize(getTerm(inner, place));
+    Value term =
+        convert(nested, loc, inner.materialize(getTerm(inner, place)), narrow);
     Value next = arith::MaxSIOp::create(nested, loc, largest[0], term);
     scf::YieldOp::create(nested, loc, next);
   };
-  return scf::ForOp::create(math.getBuilder(), loc, math.materialize(lower),
-                            math.materialize(upper),
-                            math.materialize(math.constant(1)),
-                            math.materialize(init), body)
-      .getResult(0);
+  Value first = convert(builder, loc, math.materialize(init), narrow);
+  auto loop = scf::ForOp::create(
+      builder, loc, math.materialize(lower), math.materialize(upper),
+      math.materialize(math.constant(1)), first, body);
+  return convert(builder, loc, loop.getResult(0), builder.getIndexType());
 }
 
 /// Returns bounds of the keys that a row of any batch and head sees, the second
@@ -170,10 +180,12 @@ Span SequenceFinder::getTile(IndexMath &math, Value begins, Value number) {
 }
 
 RowTiles SequenceFinder::run() {
-  Type index = rewriter.getIndexType();
+  // Rows fit in 32 bits, and a kernel knows that numbers of these without a
+  // sign are small.
+  Type narrow = rewriter.getI32Type();
   // The last row of each block that begins a sequence, or -1.
   Value begins =
-      fill(blocks, index, [&](IndexMath &math, Value block) {
+      fill(blocks, narrow, [&](IndexMath &math, Value block) {
         OpFoldResult none = math.constant(-1), zero = math.constant(0);
         OpFoldResult first = math.mul(block, math.constant(tile)),
                      last = math.max(math.sub(rows, math.constant(1)), zero);
@@ -196,8 +208,6 @@ RowTiles SequenceFinder::run() {
   bool hasParts = tile % kRowsOfPart == 0 && keyTile <= tile - kRowsOfPart;
   tiles.parts = hasParts ? tile / kRowsOfPart : 1;
   tiles.rowsOfPart = tile / tiles.parts;
-  // A kernel knows that numbers of 32 bits without a sign are small.
-  Type narrow = rewriter.getI32Type();
   SmallVector<Value> tables =
       fill(tiles.count, {narrow, narrow}, [&](IndexMath &inner, Value number) {
         Span rows = getTile(inner, begins, number);
