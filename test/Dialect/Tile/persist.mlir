@@ -277,16 +277,24 @@ func.func @cluster(%o: !x, %n: index) {
 
 // Blocks are dealt programs, of groups of rows those that come first in their rows. An
 // element of a tensor decides how many programs a row has, which blocks read; the host
-// knows a bound, and there are as many groups as have up to 33 rows, a fourth of the
-// multiprocessors.
+// knows a bound. There are as many groups as let half of the L2 cache hold what each
+// reads, which is nothing here, but of half of the bound each has five rounds of blocks;
+// and the last programs of all rows, three rounds of blocks, but up to a third, come in
+// the end.
 
 // CHECK-LABEL: func @dealt
 // CHECK-SAME:    tensor<?x?x64xbf16>, %[[COUNT:.*]]: tensor<?xi32>, %[[N:.*]]: index, %[[M:.*]]: index)
 // CHECK:       %[[COUNTER:.*]] = linalg.fill ins(%c0_i32{{.*}} : i32) outs(%{{.*}} : tensor<1xi32>)
 // CHECK:       %[[ALL:.*]] = arith.muli %[[N]], %[[M]]
 // CHECK:       %[[BLOCKS:.*]] = arith.minui %[[ALL]], %c132
-// CHECK:       %[[ENOUGH:.*]] = arith.ceildivui %[[M]], %c33
-// CHECK:       %[[GROUPS:.*]] = arith.maxui %[[ENOUGH]], %c1
+// CHECK:       %[[BYTES:.*]] = arith.muli %[[M]], %{{.*}}
+// CHECK:       %[[CACHES:.*]] = arith.ceildivui %[[BYTES]], %c26214400
+// CHECK:       %[[PROGRAMS:.*]] = arith.muli %[[M]], %[[N]]
+// CHECK:       %[[MOST:.*]] = arith.divui %[[PROGRAMS]], %c1320
+// CHECK:       %[[LESS:.*]] = arith.minui %[[MOST]], %c1024
+// CHECK:       %[[SOME:.*]] = arith.minui %[[CACHES]], %[[LESS]]
+// CHECK:       %[[GROUPS:.*]] = arith.maxui %[[SOME]], %c1
+// CHECK:       %[[MOSTEND:.*]] = arith.ceildivui %c396{{.*}}, %{{.*}}
 // CHECK:       tile.launch grid(%[[BLOCKS]]) warps 8 ins(%[[COUNT]] : tensor<?xi32>) outs(%{{.*}}, %[[COUNTER]] : tensor<?x?x64xbf16>, tensor<1xi32>)
 // CHECK:       ^bb0(%{{.*}}: index, %[[C:.*]]: memref<?xi32, {{.*}}>, %{{.*}}: memref<?x?x64xbf16, {{.*}}>, %[[P:.*]]: memref<1xi32, {{.*}}>):
 // CHECK:         %[[READ:.*]] = memref.load %[[C]][%c0]
@@ -296,7 +304,20 @@ func.func @cluster(%o: !x, %n: index) {
 // CHECK:         %[[ROUNDS:.*]] = tile.dealt_count %[[P]] of %[[ITEMS]]
 // CHECK:         scf.for %[[R:.*]] = %{{.*}} to %[[ROUNDS]] step
 // CHECK:           %[[ITEM:.*]] = tile.dealt %[[P]][%[[R]]] of %[[ITEMS]]
-// CHECK:           %[[BEHIND:.*]] = arith.muli %{{.*}}, %[[GROUPS]]
+// CHECK:           %[[LENGTH32:.*]] = arith.index_castui %[[LENGTH]] : index to i32
+// CHECK:           %[[THIRD32:.*]] = arith.divui %[[LENGTH32]], %c3_i32 : i32
+// CHECK:           %[[THIRD:.*]] = arith.index_castui %[[THIRD32]] : i32 to index
+// CHECK:           %[[END:.*]] = arith.minui %[[MOSTEND]], %[[THIRD]]
+// CHECK:           %[[LATER:.*]] = arith.subi %[[LENGTH]], %[[END]]
+// CHECK:           %[[BEFOREEND:.*]] = arith.muli %[[LATER]], %[[M]]
+// CHECK:           %[[ISEND:.*]] = arith.cmpi uge, %[[ITEM]], %[[BEFOREEND]]
+// CHECK:           %[[BEFORE:.*]] = arith.select %[[ISEND]], %[[BEFOREEND]], %c0
+// CHECK:           %[[NUMBER:.*]] = arith.subi %[[ITEM]], %[[BEFORE]]
+// CHECK:           %[[OFROW:.*]] = arith.select %[[ISEND]], %[[END]], %[[LATER]]
+// CHECK:           %[[HERE:.*]] = arith.select %[[ISEND]], %c1{{[_0-9]*}}, %[[GROUPS]]
+// CHECK:           arith.index_castui %[[NUMBER]]
+// CHECK:           arith.index_castui %[[OFROW]]
+// CHECK:           %[[BEHIND:.*]] = arith.muli %{{.*}}, %[[HERE]]
 // CHECK:           arith.subi %[[BEHIND]], %c1
 // CHECK:           arith.divui
 // CHECK:           arith.muli %{{.*}}, %[[M]]
@@ -306,12 +327,15 @@ func.func @cluster(%o: !x, %n: index) {
 // CHECK:           arith.divui
 // CHECK:           %[[NEXT:.*]] = arith.index_castui
 // CHECK:           arith.subi %[[NEXT]], %[[FIRST]]
-// CHECK:           %[[FRONT:.*]] = arith.muli %[[FIRST]], %[[LENGTH]]
-// CHECK:           %[[PLACE:.*]] = arith.subi %[[ITEM]], %[[FRONT]]
+// CHECK:           %[[FRONT:.*]] = arith.muli %[[FIRST]], %[[OFROW]]
+// CHECK:           %[[PLACE:.*]] = arith.subi %[[NUMBER]], %[[FRONT]]
 // CHECK:           arith.index_castui %[[PLACE]]
-// CHECK:           arith.divui
+// CHECK:           %[[OWN32:.*]] = arith.divui
+// CHECK:           %[[OWN:.*]] = arith.index_castui %[[OWN32]]
+// CHECK:           %[[FIRSTX:.*]] = arith.select %[[ISEND]], %[[LATER]], %c0
+// CHECK:           %[[X:.*]] = arith.addi %[[FIRSTX]], %[[OWN]]
 // CHECK:           %[[ROW:.*]] = arith.addi %[[FIRST]]
-// CHECK:           tile.store %{{.*}}, %{{.*}}[%[[ROW]],
+// CHECK:           tile.store %{{.*}}, %{{.*}}[%[[ROW]], %[[X]],
 func.func @dealt(%o: tensor<?x?x64xbf16>, %count: tensor<?xi32>, %n: index, %m: index) -> tensor<?x?x64xbf16> {
   %c0 = arith.constant 0 : index
   %read = tensor.extract %count[%c0] : tensor<?xi32>
@@ -350,22 +374,24 @@ func.func @dealt(%o: tensor<?x?x64xbf16>, %count: tensor<?xi32>, %n: index, %m: 
 // CHECK:       %[[MOST:.*]] = arith.divui %[[SHARING]], %c132
 // CHECK:       %[[LESS:.*]] = arith.minui %[[MOST]], %c1024
 // CHECK:       %[[SOME:.*]] = arith.minui %[[CACHES]], %[[LESS]]
-// CHECK:       %[[ROUNDS:.*]] = arith.ceildivui %c396{{.*}}, %{{.*}}
-// CHECK:       %[[THIRD:.*]] = arith.divui %[[N]], %c3
-// CHECK:       %[[END:.*]] = arith.minui %[[ROUNDS]], %[[THIRD]]
 // CHECK:       %[[GROUPS:.*]] = arith.maxui %[[SOME]], %c1
+// CHECK:       %[[ROUNDS:.*]] = arith.ceildivui %c396{{.*}}, %{{.*}}
 // CHECK:       tile.launch grid(%[[BLOCKS]]) {{.*}} outs(%{{.*}}, %[[COUNTER]]
 // CHECK:         tile.dealt_count
 // CHECK:           %[[ITEM:.*]] = tile.dealt
+// CHECK:           %[[N32:.*]] = arith.index_castui %[[N]] : index to i32
+// CHECK:           %[[THIRD32:.*]] = arith.divui %[[N32]], %c3_i32 : i32
+// CHECK:           %[[THIRD:.*]] = arith.index_castui %[[THIRD32]] : i32 to index
+// CHECK:           %[[END:.*]] = arith.minui %[[ROUNDS]], %[[THIRD]]
 // CHECK:           %[[FRONT:.*]] = arith.subi %[[N]], %[[END]]
 // CHECK:           %[[PROGRAMS:.*]] = arith.muli %[[FRONT]], %[[M]]
 // CHECK:           %[[ISEND:.*]] = arith.cmpi uge, %[[ITEM]], %[[PROGRAMS]]
 // CHECK:           %[[BEFORE:.*]] = arith.select %[[ISEND]], %[[PROGRAMS]], %c0
 // CHECK:           arith.subi %[[ITEM]], %[[BEFORE]]
-// CHECK:           %[[FIRSTX:.*]] = arith.select %[[ISEND]], %[[FRONT]], %c0
 // CHECK:           arith.select %[[ISEND]], %[[END]], %[[FRONT]]
 // CHECK:           %[[HERE:.*]] = arith.select %[[ISEND]], %c1{{.*}}, %[[GROUPS]]
 // CHECK:           arith.muli %{{.*}}, %[[HERE]]
+// CHECK:           %[[FIRSTX:.*]] = arith.select %[[ISEND]], %[[FRONT]], %c0
 // CHECK:           %[[X:.*]] = arith.addi %[[FIRSTX]], %{{.*}}
 // CHECK:           %[[MEMBER:.*]] = arith.addi
 // CHECK:           tile.store %{{.*}}, %{{.*}}[%[[MEMBER]], %[[X]],

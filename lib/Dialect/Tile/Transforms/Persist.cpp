@@ -404,12 +404,11 @@ public:
                                  Value length) const;
 
 private:
-  void planEnd(Indices &index, LaunchOp launch, Value bytes);
+  void planGroups(Indices &index, LaunchOp launch, Value bytes);
 
   Location loc;
   Value rows, groups;
-  /// The programs of each row in the end, or null: a list of programs, whose
-  /// number a tensor has, is itself in an order that shares what it reads.
+  /// The most programs of each row in the end.
   Value ofEnd;
 };
 } // namespace
@@ -417,63 +416,62 @@ private:
 DealtOrder::DealtOrder(OpBuilder &builder, LaunchOp launch, Value rows)
     : loc(launch.getLoc()), rows(rows) {
   Indices index(builder, loc);
-  if (isRead(launch.getGrid().front())) {
-    int64_t most = std::max<int64_t>(getNumResident(launch) / kSharing, 1);
-    groups = index.create<arith::CeilDivUIOp>(rows, index.constant(most));
-  } else {
-    planEnd(index, launch, getBytesOfRow(builder, launch, rows));
-  }
-  groups = index.create<arith::MaxUIOp>(groups, index.constant(1));
+  planGroups(index, launch, getBytesOfRow(builder, launch, rows));
+  // Those in the end read the inputs of their rows again.
+  constexpr int64_t kRoundsOfEnd = 3;
+  ofEnd = index.create<arith::CeilDivUIOp>(
+      index.constant(kRoundsOfEnd * getNumResident(launch)),
+      index.create<arith::MaxUIOp>(rows, index.constant(1)));
 }
 
 /// There are as many groups as let half of the L2 cache hold what each reads,
 /// but so many rows in each that not all blocks read the same (d = 64, causal,
-/// 16k, H200: 1676 us with 8 rows, and 1702 with 4). The end has three rounds
-/// of blocks, but no more than a third of each row, whose inputs it reads
-/// again.
-void DealtOrder::planEnd(Indices &index, LaunchOp launch, Value bytes) {
-  constexpr int64_t kMostSharing = 24, kRoundsOfEnd = 3, kPartOfEnd = 3;
+/// 16k, H200: 1676 us with 8 rows, and 1702 with 4). Programs of a list differ
+/// more, and read other parts of a row's inputs: their groups have rounds of
+/// blocks in which the longest ones are made up for. At least half of a list's
+/// places have a program.
+void DealtOrder::planGroups(Indices &index, LaunchOp launch, Value bytes) {
+  constexpr int64_t kMostSharing = 24, kRoundsOfGroup = 5;
   int64_t cores = getNumResident(launch);
   int64_t nearMemory = machine::getGpuOrDefault(launch).getNearMemory();
   groups = index.create<arith::CeilDivUIOp>(
       index.create<arith::MulIOp>(rows, bytes), index.constant(nearMemory / 2));
-  Value most = index.create<arith::DivUIOp>(
-      index.create<arith::MulIOp>(rows, index.constant(kMostSharing)),
-      index.constant(cores));
+  Value length = launch.getGrid().front(), most;
+  if (isRead(length))
+    most = index.create<arith::DivUIOp>(
+        index.create<arith::MulIOp>(rows, getKnownBound(length)),
+        index.constant(2 * kRoundsOfGroup * cores));
+  else
+    most = index.create<arith::DivUIOp>(
+        index.create<arith::MulIOp>(rows, index.constant(kMostSharing)),
+        index.constant(cores));
   groups = index.create<arith::MinUIOp>(
       groups, index.create<arith::MinUIOp>(most, index.constant(kMostGroups)));
-  Value some = index.create<arith::MaxUIOp>(rows, index.constant(1));
-  ofEnd = index.create<arith::MinUIOp>(
-      index.create<arith::CeilDivUIOp>(index.constant(kRoundsOfEnd * cores),
-                                       some),
-      index.create<arith::DivUIOp>(launch.getGrid().front(),
-                                   index.constant(kPartOfEnd)));
+  groups = index.create<arith::MaxUIOp>(groups, index.constant(1));
 }
 
 std::pair<Value, Value> DealtOrder::locate(OpBuilder &builder, Value item,
                                            Value length) const {
   Indices index(builder, loc);
-  Value ofRow = length, numGroups = groups, before;
-  if (ofEnd) {
-    // The end is one group, of other programs of each row.
-    Value ofFront = index.create<arith::SubIOp>(length, ofEnd);
-    Value front = index.create<arith::MulIOp>(ofFront, rows);
-    Value isEnd = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge,
-                                        item, front);
-    auto choose = [&](Value atEnd, Value other) -> Value {
-      return arith::SelectOp::create(builder, loc, isEnd, atEnd, other);
-    };
-    Value zero = index.constant(0);
-    item = index.create<arith::SubIOp>(item, choose(front, zero));
-    before = choose(ofFront, zero);
-    ofRow = choose(ofEnd, ofFront);
-    numGroups = choose(index.constant(1), groups);
-  }
-  Rows group = getGroup(builder, loc, item, ofRow, rows, numGroups);
+  // The end is one group, of other programs of each row, no more than a third.
+  constexpr int64_t kPartOfEnd = 3;
+  Value some = index.create<arith::MinUIOp>(
+      ofEnd, index.divide(length, index.constant(kPartOfEnd)).first);
+  Value ofFront = index.create<arith::SubIOp>(length, some);
+  Value front = index.create<arith::MulIOp>(ofFront, rows);
+  Value isEnd = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge,
+                                      item, front);
+  auto choose = [&](Value atEnd, Value other) -> Value {
+    return arith::SelectOp::create(builder, loc, isEnd, atEnd, other);
+  };
+  Value zero = index.constant(0);
+  item = index.create<arith::SubIOp>(item, choose(front, zero));
+  Value ofRow = choose(some, ofFront);
+  Rows group = getGroup(builder, loc, item, ofRow, rows,
+                        choose(index.constant(1), groups));
   auto [x, member] =
       locateInGroup(builder, loc, item, ofRow, group.first, group.members);
-  if (before)
-    x = index.create<arith::AddIOp>(before, x);
+  x = index.create<arith::AddIOp>(choose(ofFront, zero), x);
   return {x, index.create<arith::AddIOp>(group.first, member)};
 }
 
