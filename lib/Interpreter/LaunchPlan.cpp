@@ -44,7 +44,8 @@ static tile::FragmentType getFragment(Type type) {
 static bool isComputedWhereRead(mlir::Value value) {
   return value.getDefiningOp<tile::MapOp>() &&
          llvm::all_of(value.getUsers(),
-                      llvm::IsaPred<tile::MapOp, tile::ReduceOp, tile::AnyOp>);
+                      llvm::IsaPred<tile::MapOp, tile::ReduceOp, tile::AnyOp,
+                                    tile::ExtremesOp>);
 }
 
 namespace {

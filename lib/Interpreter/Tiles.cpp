@@ -559,6 +559,16 @@ static Status map(Fiber &fiber, const Instruction &op) {
   return done ? fiber.setObject(op, result) : Status::Failed;
 }
 
+/// Returns the elements of the rows that the fiber's role has.
+static ArrayRef<Scalar> getOwnElements(Fiber &fiber, const Fragment &fragment) {
+  int64_t count = fragment.shape[0];
+  RowRange rows =
+      fiber.role ? fiber.role->getOwnRows(count) : RowRange{0, count};
+  int64_t columns = fragment.elements.size() / count;
+  return ArrayRef(fragment.elements)
+      .slice(rows.first * columns, (rows.end - rows.first) * columns);
+}
+
 /// Returns whether an element of the fragment is true. Each warp may answer
 /// differently, and both branches compute the same result: here all warps have
 /// the same answer.
@@ -566,14 +576,25 @@ static Status any(Fiber &fiber, const Instruction &op) {
   auto input = readFragment(fiber, op, 0);
   if (!input)
     return Status::Failed;
-  int64_t count = input->shape[0];
-  RowRange rows =
-      fiber.role ? fiber.role->getOwnRows(count) : RowRange{0, count};
-  int64_t columns = input->elements.size() / count;
-  fiber.result(op, 0).scalar.i = llvm::any_of(
-      ArrayRef(input->elements)
-          .slice(rows.first * columns, (rows.end - rows.first) * columns),
-      [](const Scalar &element) { return element.i != 0; });
+  fiber.result(op, 0).scalar.i =
+      llvm::any_of(getOwnElements(fiber, *input),
+                   [](const Scalar &element) { return element.i != 0; });
+  return Status::Next;
+}
+
+/// Returns the extremes of the fragment, the same ones to all warps.
+static Status extremes(Fiber &fiber, const Instruction &op) {
+  auto input = readFragment(fiber, op, 0);
+  if (!input)
+    return Status::Failed;
+  int64_t least = std::numeric_limits<int32_t>::max(),
+          greatest = std::numeric_limits<int32_t>::min();
+  for (const Scalar &element : getOwnElements(fiber, *input)) {
+    least = std::min(least, element.i);
+    greatest = std::max(greatest, element.i);
+  }
+  fiber.result(op, 0).scalar.i = least;
+  fiber.result(op, 1).scalar.i = greatest;
   return Status::Next;
 }
 
@@ -930,6 +951,7 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.fill"] = fill;
   handlers["tile.map"] = map;
   handlers["tile.any"] = any;
+  handlers["tile.extremes"] = extremes;
   handlers["tile.sum_diagonals"] = sumDiagonals;
   handlers["tile.yield"] = yield;
   handlers["tile.reduce"] = reduce;

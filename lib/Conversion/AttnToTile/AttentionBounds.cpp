@@ -16,6 +16,7 @@
 
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/IndexMath.h"
+#include "fovea/Analysis/MaskTables.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -153,7 +154,7 @@ FailureOr<Value> AttentionBuilder::getBound(scf::ForOp op) {
       Span keys = {lower, index.sub(end, index.constant(1))};
       MaskBox box = getBox(index, pass, rows, keys);
       MaskEvaluator mask(pass.getMask(), box, builder, loc);
-      end = mask.bounds(Coordinate::Key).upper;
+      end = index.max(mask.bounds(Coordinate::Key).upper, index.constant(0));
     }
     // Rows behind the last need no key.
     if (IndexMath::constantOf(rows.count) != sizes.queries)
@@ -202,60 +203,90 @@ FailureOr<Value> AttentionBuilder::getPartial(OnlineAttentionOp op) {
   return getOfRows(op, op.getPartial(), op, emit, kMostOps);
 }
 
-Value AttentionBuilder::emitArePartial(OpBuilder &builder, OnlineAttentionOp op,
-                                       const ScoreTile &tile) {
+bool AttentionBuilder::readsRows(Region &mask) {
+  return mayHaveSequences(mask) &&
+         llvm::all_of(tabledValues(mask), [](const TabledValue &tabled) {
+           auto type = dyn_cast<IntegerType>(getNarrow(tabled.value).getType());
+           return type && type.getWidth() <= 32;
+         });
+}
+
+SmallVector<Span> AttentionBuilder::emitExtremes(OpBuilder &builder,
+                                                 Region &mask,
+                                                 const ScoreTile &tile) {
   FragmentMath math(builder, loc);
+  Type narrow = builder.getI32Type();
+  return llvm::map_to_vector(tabledValues(mask), [&](const TabledValue &each) {
+    bool isBoolean = each.value.getType().isInteger(1);
+    Value value = isBoolean ? each.value : getNarrow(each.value);
+    Value rows = math.map(
+        sizes.getRows().cloneWith(narrow), {}, {},
+        [&](OpBuilder &body, ValueRange, ValueRange coordinates) -> Value {
+          OpFoldResult row = coordinates[0], key = body.getIndexAttr(0);
+          Value read = tile.emitRegion(
+              body, mask, tile.getPlace(body, loc, row, key),
+              tile.getExisting(body, loc, row, key, mask), value, {});
+          if (read.getType() == narrow)
+            return read;
+          if (isBoolean)
+            return arith::ExtUIOp::create(body, loc, narrow, read);
+          return arith::ExtSIOp::create(body, loc, narrow, read);
+        });
+    auto extremes = ExtremesOp::create(builder, loc, rows);
+    auto convert = [&](Value extreme) -> OpFoldResult {
+      if (isBoolean)
+        return arith::TruncIOp::create(builder, loc, builder.getI1Type(),
+                                       extreme)
+            .getResult();
+      return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                        extreme)
+          .getResult();
+    };
+    return Span{convert(extremes.getLeast()), convert(extremes.getGreatest())};
+  });
+}
+
+OpFoldResult AttentionBuilder::emitArePartial(OpBuilder &builder,
+                                              OnlineAttentionOp op,
+                                              const ScoreTile &tile) {
   Region &mask = op.getMask();
   SmallVector<TabledValue> tabled = tabledValues(mask);
-  SmallVector<Value> read;
-  for (const TabledValue &each : tabled)
-    read.push_back(math.map(
-        sizes.getRows().cloneWith(each.value.getType()), {}, {},
-        [&](OpBuilder &body, ValueRange, ValueRange coordinates) {
-          OpFoldResult row = coordinates[0], key = body.getIndexAttr(0);
-          return tile.emitRegion(body, mask, tile.getPlace(body, loc, row, key),
-                                 tile.getExisting(body, loc, row, key, mask),
-                                 each.value, {});
-        }));
-
+  SmallVector<Span> extremes = emitExtremes(builder, mask, tile);
+  auto emit = [&](OpBuilder &inner, const RowsOfTile &rows) {
+    IndexMath index(inner, loc);
+    OpFoldResult key = getAsOpFoldResult(op.getAt()[3]);
+    Span keys = {key, index.add(key, index.constant(sizes.keys - 1))};
+    MaskEvaluator evaluator(mask, getBox(index, op, rows, keys), inner, loc);
+    evaluator.setLookup([&](Value value, IndexMath &) -> std::optional<Span> {
+      for (auto [each, extreme] : llvm::zip_equal(tabled, extremes))
+        if (each.value == value)
+          return extreme;
+      return std::nullopt;
+    });
+    return index.logicalNot(evaluator.evaluate().all);
+  };
   // Emitted in front of what is converted, and then converted like the ops
   // around it.
   OpBuilder before(op);
-  Type type = builder.getI1Type();
-  auto map = MapOp::create(before, loc, sizes.getRows().cloneWith(type), read,
-                           ValueRange(), ValueRange());
-  Block *body = before.createBlock(&map.getBody());
-  for (const TabledValue &each : tabled)
-    body->addArgument(each.value.getType(), loc);
-  body->addArgument(before.getIndexType(), loc);
+  auto ofAll = scf::ExecuteRegionOp::create(before, loc, before.getI1Type());
+  before.createBlock(&ofAll.getRegion());
   IndexMath index(before, loc);
   auto view = TileView::getSource(op.getQuery(), forall.getRegion());
   RowsOfTile rows = {index.constant(0), index.constant(sizes.queries - 1),
                      view->getRowCount(before, loc, /*ofWhole=*/false)};
-  OpFoldResult key = getAsOpFoldResult(op.getAt()[3]);
-  Span keys = {key, index.add(key, index.constant(sizes.keys - 1))};
-  MaskEvaluator evaluator(mask, getBox(index, op, rows, keys), before, loc);
-  evaluator.setLookup([&](Value value,
-                          IndexMath &inner) -> std::optional<Span> {
-    auto place = llvm::find_if(
-        tabled, [&](const TabledValue &each) { return each.value == value; });
-    if (place == tabled.end())
-      return std::nullopt;
-    Value element = body->getArgument(place - tabled.begin());
-    if (!element.getType().isIndex() && !element.getType().isInteger(1))
-      element = arith::IndexCastOp::create(
-          inner.getBuilder(), loc, inner.getBuilder().getIndexType(), element);
-    return Span{element, element};
-  });
-  Value isPartial =
-      index.materialize(index.logicalNot(evaluator.evaluate().all),
-                        /*isBoolean=*/true);
-  tile::YieldOp::create(before, loc, isPartial);
+  scf::YieldOp::create(
+      before, loc, index.materialize(emit(before, rows), /*isBoolean=*/true));
   IRMapping values(mapping);
-  FailureOr<Operation *> converted = cloneScalar(builder, *map, values);
-  rewriter.eraseOp(map);
+  FailureOr<Operation *> converted = cloneScalar(builder, *ofAll, values);
+  FailureOr<Value> ofRows = failure();
+  if (succeeded(converted)) {
+    mapping.map(ofAll.getResult(0), (*converted)->getResult(0));
+    ofRows = getOfRows(op, ofAll.getResult(0), op, emit);
+    mapping.erase(ofAll.getResult(0));
+  }
+  rewriter.eraseOp(ofAll);
   // Any value will do for a program that is thrown away.
-  if (failed(converted))
-    return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
-  return AnyOp::create(builder, loc, type, cast<MapOp>(*converted).getResult());
+  if (failed(ofRows))
+    return builder.getBoolAttr(true);
+  return *ofRows;
 }

@@ -369,6 +369,14 @@ LogicalResult AttentionBuilder::convertFor(scf::ForOp op) {
     if (isa<TensorType>(inits.back().getType()))
       return fail("a running value does not begin as a linalg.fill");
   }
+  // The least position is 0: without this bound none is known.
+  Value end = op.getUpperBound();
+  if (!getConstantIntValue(end) && !end.getDefiningOp<tensor::DimOp>()) {
+    IndexMath index(rewriter, loc);
+    OpFoldResult natural =
+        index.max(mapping.lookupOrDefault(end), index.constant(0));
+    mapping.map(end, index.materialize(natural));
+  }
   FailureOr<Value> bound = getBound(op);
   if (failed(bound))
     return failure();
@@ -491,8 +499,9 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
   for (const TileView &bytes : {*keyView, *valueView})
     if (FloatType from = getWidenedType(bytes.tensor))
       step.from = from;
+  bool testsRows = readsRows(op.getMask());
   FailureOr<Value> partial = Value();
-  if (op.getPartial() && failed(partial = getPartial(op)))
+  if (op.getPartial() && !testsRows && failed(partial = getPartial(op)))
     return failure();
   step.tile = getScoreTile(op, *queryView, *keyView);
   step.isLastFirst = isLastFirst && isCutAtEnd(step.tile.keys, sizes.keys);
@@ -514,9 +523,8 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
   step.loadCapture = [&](OpBuilder &builder, const TileRead &read) {
     return loadCapture(builder, read, step.tile);
   };
-  // Of a tile of queries that has parts many rows see all keys of a step where
-  // others do not.
-  if (!op.getEnds().empty())
+  // Many rows of a tile see all keys of a step where others do not.
+  if (testsRows)
     step.arePartial = [&](OpBuilder &builder) {
       return emitArePartial(builder, op, step.tile);
     };

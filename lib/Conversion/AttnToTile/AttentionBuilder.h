@@ -72,10 +72,20 @@ private:
   mlir::Value getEnds(mlir::scf::ForOp op);
   /// Returns whether the mask must be applied: some rows may have none.
   mlir::FailureOr<mlir::Value> getPartial(attn::OnlineAttentionOp op);
-  /// Returns whether the mask removes keys of a step for a row of the executing
-  /// warp, by what it reads of tensors for each.
-  mlir::Value emitArePartial(mlir::OpBuilder &builder,
-                             attn::OnlineAttentionOp op, const ScoreTile &tile);
+  /// Returns true if the mask reads of tensors only what a row has, in at most
+  /// 32 bits each.
+  static bool readsRows(mlir::Region &mask);
+  /// Returns the extremes of the values that the mask reads for the rows of the
+  /// executing warp.
+  llvm::SmallVector<Span> emitExtremes(mlir::OpBuilder &builder,
+                                       mlir::Region &mask,
+                                       const ScoreTile &tile);
+  /// Returns whether the mask may remove keys of a step for a row of the
+  /// executing warp, by the extremes of what it reads (`--tile-hoist-rows`
+  /// finds them once).
+  mlir::OpFoldResult emitArePartial(mlir::OpBuilder &builder,
+                                    attn::OnlineAttentionOp op,
+                                    const ScoreTile &tile);
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);
   mlir::LogicalResult convertOnline(attn::OnlineAttentionOp op);
   /// Returns the reads that are made for whole tiles, of keys from `key` on.

@@ -73,7 +73,7 @@ static bool clamps(Region &region, Coordinate coordinate,
 }
 
 std::optional<ScoreTile> ScoreTile::getWhole(Region &region) const {
-  if (!mayLackKeys() || !clamps(region, Coordinate::Key, tileReads))
+  if (!mayLackKeys() || region.empty())
     return std::nullopt;
   ScoreTile whole = *this;
   whole.keys = IndexMath(region.getContext()).constant(keyTile);

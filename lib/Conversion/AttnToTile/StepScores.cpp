@@ -389,7 +389,10 @@ Value StepScores::masked(Value scores) {
   OpFoldResult isShort = index.less(step.tile.keys, index.constant(sizes.keys));
   if (auto condition = dyn_cast<Value>(isShort); condition && step.isLastFirst)
     isShort = FirstOnlyOp::create(builder, loc, condition).getResult();
-  OpFoldResult isNeeded = index.logicalOr(step.tile.partial, isShort);
+  OpFoldResult partial = step.tile.partial;
+  if (step.arePartial)
+    partial = step.arePartial(builder);
+  OpFoldResult isNeeded = index.logicalOr(partial, isShort);
   // Copies do not wait for the branch.
   std::optional<SmallVector<CapturedTile>> tiles = SmallVector<CapturedTile>();
   if (!IndexMath::isFalse(isNeeded))
@@ -413,16 +416,6 @@ Value StepScores::masked(Value scores) {
                                                      elements[0], lowest);
                     });
   };
-  auto choose = [&](OpFoldResult isNeeded) {
-    return chooseMasked(math, step.tile, op.getMask(), scores, isNeeded,
-                        isShort, map);
-  };
-  if (!step.arePartial)
-    return choose(isNeeded);
-  auto chooseByRows = [&] {
-    return choose(
-        IndexMath(builder, loc).logicalOr(isShort, step.arePartial(builder)));
-  };
-  return math.choose(isNeeded, sizes.getScores(), chooseByRows,
-                     [&] { return scores; });
+  return chooseMasked(math, step.tile, op.getMask(), scores, isNeeded, isShort,
+                      map);
 }

@@ -96,9 +96,9 @@ struct KeyStep {
   /// The function that loads what a region reads of a captured tensor for the
   /// whole tile.
   std::function<CapturedTile(mlir::OpBuilder &, const TileRead &)> loadCapture;
-  /// The function that asks whether the mask removes keys for a row of the
-  /// warp, where that may be worth it; else null.
-  std::function<mlir::Value(mlir::OpBuilder &)> arePartial;
+  /// The function that asks whether the mask may remove keys for a row of the
+  /// warp, where what it reads of rows says so; else null.
+  std::function<mlir::OpFoldResult(mlir::OpBuilder &)> arePartial;
   /// True if the loop visits the last keys first, of which a tile may be short.
   bool isLastFirst = false;
 };

@@ -267,6 +267,39 @@ struct ConvertAny final : OpConversionPattern<AnyOp> {
   }
 };
 
+/// Compares the elements of a thread, then those of the warp.
+struct ConvertExtremes final : OpConversionPattern<ExtremesOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ExtremesOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ValueRange elements = adaptor.getInput();
+    rewriter.replaceOp(
+        op, {reduce<arith::MinSIOp>(rewriter, op.getLeast(), elements,
+                                    NVVM::ReduxKind::MIN),
+             reduce<arith::MaxSIOp>(rewriter, op.getGreatest(), elements,
+                                    NVVM::ReduxKind::MAX)});
+    return success();
+  }
+
+private:
+  /// Returns what replaces `result`; LLVM would keep what threads do together
+  /// even if nothing read it.
+  template <typename Extreme>
+  static Value reduce(OpBuilder &builder, Value result, ValueRange elements,
+                      NVVM::ReduxKind kind) {
+    Location loc = result.getLoc();
+    if (result.use_empty())
+      return getI32(builder, loc, 0);
+    Value own = elements.front();
+    for (Value element : elements.drop_front())
+      own = Extreme::create(builder, loc, own, element);
+    return NVVM::ReduxOp::create(builder, loc, own.getType(), own, kind,
+                                 getI32(builder, loc, -1));
+  }
+};
+
 struct ConvertFirstOnly final : OpConversionPattern<FirstOnlyOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -442,5 +475,6 @@ void fovea::tile::prepareMaps(Operation *root) {
 void fovea::tile::populateFragmentPatterns(const TileTypeConverter &converter,
                                            RewritePatternSet &patterns) {
   patterns.add<ConvertFill, ConvertSelect, ConvertMap, ConvertReduce,
-               ConvertAny, ConvertFirstOnly>(converter, patterns.getContext());
+               ConvertAny, ConvertExtremes, ConvertFirstOnly>(
+      converter, patterns.getContext());
 }

@@ -7,7 +7,8 @@
 // CHECK-LABEL: func @causal
 // CHECK:       tile.launch
 // CHECK:         %[[I:.*]] = affine.apply
-// CHECK:         %[[ALL:.*]] = arith.minsi
+// CHECK:         %[[LESS:.*]] = arith.minsi
+// CHECK-NEXT:    %[[ALL:.*]] = arith.maxsi %[[LESS]], %c0 : index
 // CHECK:         %[[BEGIN:.*]] = tile.of_rows %c0 rows 128 {
 // CHECK-NEXT:    ^bb0(%[[FIRST:.*]]: index, %[[LAST:.*]]: index):
 // CHECK:           arith.select %{{.*}}, %{{.*}}, %c0

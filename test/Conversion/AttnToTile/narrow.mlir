@@ -206,11 +206,18 @@ func.func @wide(%q: tensor<2x4x?x64xf16>, %t: tensor<?xi1>, %n: index) -> tensor
 // CHECK-LABEL: func @lengths
 // CHECK:         tile.mma
 // CHECK:         scf.if
-// CHECK-NEXT:      tile.map ins(%{{.*}}) {
-// CHECK-NOT:         arith.minsi
-// CHECK:             memref.load
-// CHECK-NOT:         arith.minsi
-// CHECK:             tile.yield
+// CHECK-NEXT:      scf.if
+// CHECK-NEXT:        tile.map ins(%{{.*}}) {
+// CHECK-NOT:           arith.minsi
+// CHECK:               memref.load
+// CHECK-NOT:           arith.minsi
+// CHECK:               tile.yield
+// CHECK:           } else {
+// CHECK-NEXT:        tile.map ins(%{{.*}}) {
+// CHECK-NOT:           arith.minsi
+// CHECK:               memref.load
+// CHECK-NOT:           arith.minsi
+// CHECK:               tile.yield
 func.func @lengths(%q: tensor<2x4x?x64xf16>, %n: tensor<2xindex>) -> tensor<2x4x?x64xf16> {
   %o = attn.attention %q, %q, %q scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):

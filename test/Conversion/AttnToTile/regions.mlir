@@ -1,7 +1,7 @@
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s
 
-// Causal: the mask is applied under one branch, with the keys that do not
-// exist, and the last tiles of queries go first. A part of a tile's rows needs
+// Causal: the mask is applied under one branch, with the keys that do not exist if
+// some do not, and the last tiles of queries go first. A part of a tile's rows needs
 // the keys up to its last row, none if there is no such row, and the mask from its
 // first row on.
 
@@ -9,8 +9,9 @@
 // CHECK:       tile.launch
 // CHECK:         %[[I:.*]] = affine.apply
 // CHECK:         %[[COUNT:.*]] = affine.min
-// CHECK:         %[[ALL:.*]] = arith.minsi
-// CHECK:         %[[END:.*]] = tile.of_rows %[[ALL]] rows 128 {
+// CHECK:         %[[LESS:.*]] = arith.minsi
+// CHECK-NEXT:    %[[ALL:.*]] = arith.maxsi %[[LESS]], %c0 : index
+// CHECK-NEXT:    %[[END:.*]] = tile.of_rows %[[ALL]] rows 128 {
 // CHECK-NEXT:    ^bb0(%[[FIRST:.*]]: index, %[[LAST:.*]]: index):
 // CHECK:           %[[LASTHERE:.*]] = arith.minsi %[[LAST]],
 // CHECK:           %[[LASTROW:.*]] = arith.addi %[[I]], %[[LASTHERE]]
@@ -27,14 +28,24 @@
 // CHECK:           %[[SHORT:.*]] = arith.cmpi slt, %[[N]], %c64{{ }}
 // CHECK:           %[[MASK:.*]] = arith.ori %[[PARTIAL]], %[[SHORT]]
 // CHECK:           scf.if %[[MASK]]
-// CHECK:             tile.map ins(%[[S]] :
-// CHECK-NEXT:        ^bb0(%{{.*}}: f32, %[[R:[^:]*]]: index, %[[C:[^:]*]]: index):
-// CHECK-NEXT:          %[[EXISTS:.*]] = arith.cmpi slt, %[[C]], %[[N]]
-// CHECK-NEXT:          %[[ROW:.*]] = arith.addi %[[I]], %[[R]]
-// CHECK-NEXT:          %[[KEY:.*]] = arith.addi %[[J]], %[[C]]
-// CHECK-NEXT:          %[[SEEN:.*]] = arith.cmpi sge, %[[ROW]], %[[KEY]]
-// CHECK-NEXT:          %[[KEEP:.*]] = arith.andi %[[EXISTS]], %[[SEEN]]
-// CHECK-NEXT:          arith.select %[[KEEP]]
+// CHECK-NEXT:        scf.if %[[SHORT]]
+// CHECK-NEXT:          tile.map ins(%[[S]] :
+// CHECK-NEXT:          ^bb0(%{{.*}}: f32, %[[R:[^:]*]]: index, %[[C:[^:]*]]: index):
+// CHECK-NEXT:            %[[EXISTS:.*]] = arith.cmpi slt, %[[C]], %[[N]]
+// CHECK-NEXT:            %[[ROW:.*]] = arith.addi %[[I]], %[[R]]
+// CHECK-NEXT:            %[[KEY:.*]] = arith.addi %[[J]], %[[C]]
+// CHECK-NEXT:            %[[SEEN:.*]] = arith.cmpi sge, %[[ROW]], %[[KEY]]
+// CHECK-NEXT:            %[[KEEP:.*]] = arith.andi %[[EXISTS]], %[[SEEN]]
+// CHECK-NEXT:            arith.select %[[KEEP]]
+// CHECK:             } else {
+// CHECK-NEXT:          tile.map ins(%[[S]] :
+// CHECK-NEXT:          ^bb0(%{{.*}}: f32, %[[R:[^:]*]]: index, %[[C:[^:]*]]: index):
+// CHECK-NEXT:            %[[ROW:.*]] = arith.addi %[[I]], %[[R]]
+// CHECK-NEXT:            %[[KEY:.*]] = arith.addi %[[J]], %[[C]]
+// CHECK-NEXT:            %[[SEEN:.*]] = arith.cmpi sge, %[[ROW]], %[[KEY]]
+// CHECK-NEXT:            arith.select %[[SEEN]]
+// CHECK:           } else {
+// CHECK-NEXT:        scf.yield %[[S]]
 func.func @causal(%q: tensor<2x4x?x64xf16>) -> tensor<2x4x?x64xf16> {
   %o = attn.attention %q, %q, %q scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
@@ -136,15 +147,25 @@ func.func @wide_lse(%q: tensor<1x4x?x32xbf16>) -> (tensor<1x4x?x32xbf16>, tensor
 // CHECK-COUNT-2: scf.forall
 // CHECK:       %[[LENGTH:.*]] = tensor.dim %[[IDS]], %c1{{ }}
 // CHECK:       tile.launch {{.*}} ins(%[[Q]], %{{.*}}#0, %{{.*}}#1, %{{.*}}#0, %{{.*}}#1, %[[IDS]] :
+// CHECK:       ^bb0(%{{[^:]*}}: index, %{{[^:]*}}: index, %{{[^:]*}}: index, %{{[^:]*}}: memref<{{[^>]*>}}>, %[[LEASTROW:[^:]*]]: memref<2x?xi32, {{[^>]*>}}>, %[[GREATESTROW:[^:]*]]: memref<2x?xi32, {{[^>]*>}}>, %[[LEASTKEY:[^:]*]]: memref<2x?xi32, {{[^>]*>}}>, %[[GREATESTKEY:[^:]*]]: memref<2x?xi32, {{[^>]*>}}>, %[[OWN:[^:]*]]: memref<2x?xi32,
+// CHECK:         memref.load %[[LEASTROW]][
+// CHECK:         memref.load %[[GREATESTROW]][
 // CHECK:         scf.for
-// CHECK:           memref.load {{.*}} : memref<2x?xindex,
+// CHECK:           memref.load %[[LEASTKEY]][
+// CHECK:           memref.load %[[GREATESTKEY]][
 // CHECK:           scf.if %{{.*}} -> (!tile.fragment<128x64xf32>, !tile.fragment<128xf32>, !tile.fragment<128x4xf32>) {
 // CHECK:             tile.load
 // CHECK:             scf.if
-// CHECK:               tile.map
-// CHECK:                 memref.load {{.*}} : memref<2x?xi32,
-// CHECK:                 memref.load {{.*}} : memref<2x?xi32,
-// CHECK:                 arith.cmpi slt, %{{.*}}, %[[LENGTH]]
+// CHECK-NEXT:          scf.if
+// CHECK-NEXT:            tile.map
+// CHECK:                   memref.load %[[OWN]][
+// CHECK-NEXT:              memref.load %[[OWN]][
+// CHECK:                   arith.cmpi slt, %{{.*}}, %[[LENGTH]]
+// CHECK:               } else {
+// CHECK-NEXT:            tile.map
+// CHECK:                   memref.load %[[OWN]][
+// CHECK-NEXT:              memref.load %[[OWN]][
+// CHECK:                   arith.cmpi slt, %{{.*}}, %[[LENGTH]]
 // CHECK:             tile.mma {{.*}} into
 // CHECK:           } else {
 // CHECK-NOT:     tensor.

@@ -393,19 +393,34 @@ module attributes {machine.target = #machine.target<"sm_80", arch = "ampere", co
 
 // So is what a mask reads, in front of the branch in which it is applied. Nothing
 // that exists for some keys only is left, so that the last tile, with fewer, needs
-// no clamps.
+// no clamps, but a test of its keys, which others go without.
 // CHECK-LABEL: func @mask_tiles
 // CHECK:       ^bb0({{.*}}, %[[MASK:[^:]*]]: memref<200x208xi1,
 // CHECK:         scf.for %[[J:[^ ]*]] =
+// CHECK:           %[[COUNT:.*]] = affine.min
 // CHECK:           %[[S:.*]] = tile.mma
+// CHECK:           %[[SHORT:.*]] = arith.cmpi slt, %[[COUNT]], %c64 : index
 // CHECK:           %[[TILE:.*]] = tile.load %[[MASK]][%{{.*}}, %[[J]]] dims [0, 1] : {{.*}} -> !tile.shared<64x64xi1>
 // CHECK:           scf.if %{{.*}} -> (!tile.fragment<64x64xf32>)
-// CHECK-NEXT:        %[[X:.*]] = tile.from_shared %[[TILE]]
-// CHECK:             tile.map ins(%[[S]], %[[X]] :
-// CHECK-NEXT:        ^bb0(%[[E:[^:]*]]: f32, %[[KEEP:[^:]*]]: i1, %[[I:[^:]*]]: index, %[[K:[^:]*]]: index)
-// CHECK-NOT:           memref.load
-// CHECK-NOT:           arith.minsi
-// CHECK:               arith.ori %[[KEEP]], %{{.*}} : i1
+// CHECK-NEXT:        scf.if %[[SHORT]] -> (!tile.fragment<64x64xf32>)
+// CHECK-NEXT:          %[[X:.*]] = tile.from_shared %[[TILE]]
+// CHECK-NEXT:          tile.map ins(%[[S]], %[[X]] :
+// CHECK-NEXT:          ^bb0(%[[E:[^:]*]]: f32, %[[KEEP:[^:]*]]: i1, %[[I:[^:]*]]: index, %[[K:[^:]*]]: index)
+// CHECK-NEXT:            %[[EXISTS:.*]] = arith.cmpi slt, %[[K]], %[[COUNT]] : index
+// CHECK-NOT:             memref.load
+// CHECK-NOT:             arith.minsi
+// CHECK:                 %[[OR:.*]] = arith.ori %[[KEEP]], %{{.*}} : i1
+// CHECK-NEXT:            %[[BOTH:.*]] = arith.andi %[[EXISTS]], %[[OR]] : i1
+// CHECK-NEXT:            arith.select %[[BOTH]], %[[E]],
+// CHECK:               } else {
+// CHECK-NEXT:          %[[X2:.*]] = tile.from_shared %[[TILE]]
+// CHECK-NEXT:          tile.map ins(%[[S]], %[[X2]] :
+// CHECK-NEXT:          ^bb0(%[[E2:[^:]*]]: f32, %[[KEEP2:[^:]*]]: i1, %{{.*}}: index, %{{.*}}: index)
+// CHECK-NOT:             arith.cmpi slt
+// CHECK-NOT:             memref.load
+// CHECK-NOT:             arith.minsi
+// CHECK:                 %[[OR2:.*]] = arith.ori %[[KEEP2]], %{{.*}} : i1
+// CHECK-NEXT:            arith.select %[[OR2]], %[[E2]],
 // CHECK:           tile.mma
 func.func @mask_tiles(%q: tensor<1x1x200x64xbf16>, %mask: tensor<200x208xi1>) -> tensor<1x1x200x64xbf16> {
   %o = attn.attention %q, %q, %q scale(0.125) mask {

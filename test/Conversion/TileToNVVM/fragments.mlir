@@ -94,6 +94,38 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // So are extremes: a thread compares its own elements, then the warp does. What nothing
+  // reads, threads do not find.
+  // CHECK-LABEL: gpu.func @extremes
+  // CHECK-SAME:    %[[P:[^:]*]]: memref<16xi32>, %[[Q:[^:]*]]: memref<16xi32>, %[[O:[^:]*]]: memref<?xi32>
+  // CHECK-NOT:     nvvm.redux
+  // CHECK:         %[[OWN:.*]] = arith.minsi %[[X0:.*]], %[[X1:.*]] : i32
+  // CHECK:         %[[LEAST:.*]] = nvvm.redux.sync min %[[OWN]], %c-1_i32 : i32 -> i32
+  // CHECK:         %[[OWN2:.*]] = arith.maxsi %[[X0]], %[[X1]] : i32
+  // CHECK:         %[[GREATEST:.*]] = nvvm.redux.sync max %[[OWN2]], %c-1_i32 : i32 -> i32
+  // CHECK-NOT:     arith.minsi
+  // CHECK-NOT:     nvvm.redux.sync min
+  // CHECK:         %[[OTHER:.*]] = nvvm.redux.sync max
+  // CHECK-NOT:     nvvm.redux
+  // CHECK:         memref.store %[[LEAST]], %[[O]]
+  // CHECK:         memref.store %[[GREATEST]], %[[O]]
+  // CHECK:         memref.store %[[OTHER]], %[[O]]
+  // CHECK-NOT:     nvvm.redux
+  // CHECK:         gpu.return
+  gpu.func @extremes(%p: memref<16xi32>, %q: memref<16xi32>, %o: memref<?xi32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %f = tile.load %p[%c0] dims [0] : memref<16xi32> -> !tile.fragment<16xi32, #row>
+    %least, %greatest = tile.extremes %f : !tile.fragment<16xi32, #row>
+    %g = tile.load %q[%c0] dims [0] : memref<16xi32> -> !tile.fragment<16xi32, #row>
+    %none, %other = tile.extremes %g : !tile.fragment<16xi32, #row>
+    memref.store %least, %o[%c0] : memref<?xi32>
+    memref.store %greatest, %o[%c1] : memref<?xi32>
+    memref.store %other, %o[%c2] : memref<?xi32>
+    gpu.return
+  }
+
   // Sums of columns whose numbers are equal modulo 8: a thread has them all, of
   // registers 0 and 4, 1 and 5, and so on, and exchanges nothing.
   // CHECK-LABEL: gpu.func @parts

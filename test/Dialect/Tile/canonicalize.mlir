@@ -147,6 +147,69 @@ func.func @any_of_fill(%c: i1, %f: !tile.fragment<16xi1>) -> (i1, i1) {
 
 // -----
 
+// Both extremes of a number that is the same everywhere.
+// CHECK-LABEL: func @extremes_of_fill
+// CHECK-SAME:    (%[[N:.*]]: i32, %[[F:.*]]: !tile.fragment<16xi32>)
+// CHECK:         %[[LEAST:.*]], %[[GREATEST:.*]] = tile.extremes %[[F]]
+// CHECK:         return %[[N]], %[[N]], %[[LEAST]], %[[GREATEST]]
+func.func @extremes_of_fill(%n: i32, %f: !tile.fragment<16xi32>) -> (i32, i32, i32, i32) {
+  %0 = tile.fill %n : !tile.fragment<16xi32>
+  %1, %2 = tile.extremes %0 : !tile.fragment<16xi32>
+  %3, %4 = tile.extremes %f : !tile.fragment<16xi32>
+  return %1, %2, %3, %4 : i32, i32, i32, i32
+}
+
+// -----
+
+// Inputs that a program does not use are none of its launch, and what nothing else uses is
+// not computed. Outputs stay, and inputs that are used in a region of an op.
+// CHECK-LABEL: func @unused_inputs
+// CHECK-SAME:    (%[[A:[^:]*]]: tensor<4xf32>, %[[B:[^:]*]]: tensor<5xf32>, %[[C:[^:]*]]: tensor<6xf32>, %[[O:[^:]*]]: tensor<7xf32>, %[[N:[^:]*]]: index)
+// CHECK-NOT:     tensor.cast
+// CHECK:         tile.launch grid(%[[N]], %[[N]]) warps 4 ins(%[[A]], %[[C]] : tensor<4xf32>, tensor<6xf32>) outs(%[[O]], %[[O]] : tensor<7xf32>, tensor<7xf32>) {
+// CHECK-NEXT:    ^bb0(%[[I:[^:]*]]: index, %[[J:[^:]*]]: index, %[[MA:[^:]*]]: memref<4xf32, strided<[1], offset: ?>>, %[[MC:[^:]*]]: memref<6xf32, strided<[1], offset: ?>>, %[[MO:[^:]*]]: memref<7xf32, strided<[1], offset: ?>>, %{{[^:]*}}: memref<7xf32, strided<[1], offset: ?>>):
+// CHECK-NEXT:      %[[X:.*]] = memref.load %[[MA]][%[[J]]]
+// CHECK:           scf.if
+// CHECK-NEXT:        memref.load %[[MC]][%[[I]]]
+// CHECK:           memref.store %{{.*}}, %[[MO]][%[[I]]]
+// CHECK:         } -> tensor<7xf32>, tensor<7xf32>
+func.func @unused_inputs(%a: tensor<4xf32>, %b: tensor<5xf32>, %c: tensor<6xf32>, %o: tensor<7xf32>, %n: index) -> (tensor<7xf32>, tensor<7xf32>) {
+  %d = tensor.cast %b : tensor<5xf32> to tensor<?xf32>
+  %r:2 = tile.launch grid(%n, %n) warps 4 ins(%b, %a, %d, %c, %a : tensor<5xf32>, tensor<4xf32>, tensor<?xf32>, tensor<6xf32>, tensor<4xf32>) outs(%o, %o : tensor<7xf32>, tensor<7xf32>) {
+  ^bb0(%i: index, %j: index, %B: memref<5xf32, strided<[1], offset: ?>>, %A: memref<4xf32, strided<[1], offset: ?>>, %D: memref<?xf32, strided<[1], offset: ?>>, %C: memref<6xf32, strided<[1], offset: ?>>, %E: memref<4xf32, strided<[1], offset: ?>>, %O: memref<7xf32, strided<[1], offset: ?>>, %P: memref<7xf32, strided<[1], offset: ?>>):
+    %x = memref.load %A[%j] : memref<4xf32, strided<[1], offset: ?>>
+    %is = arith.cmpi slt, %i, %j : index
+    %y = scf.if %is -> (f32) {
+      %z = memref.load %C[%i] : memref<6xf32, strided<[1], offset: ?>>
+      scf.yield %z : f32
+    } else {
+      scf.yield %x : f32
+    }
+    memref.store %y, %O[%i] : memref<7xf32, strided<[1], offset: ?>>
+  } -> tensor<7xf32>, tensor<7xf32>
+  return %r#0, %r#1 : tensor<7xf32>, tensor<7xf32>
+}
+
+// -----
+
+// Indices of the grid stay even if nothing uses them, and so does a launch of used inputs.
+// CHECK-LABEL: func @used_inputs
+// CHECK-SAME:    (%[[A:.*]]: memref<4xf32>, %[[O:.*]]: memref<4xf32>, %[[N:.*]]: index)
+// CHECK:         tile.launch grid(%[[N]], %[[N]]) warps 4 ins(%[[A]] : memref<4xf32>) outs(%[[O]] : memref<4xf32>) {
+// CHECK-NEXT:    ^bb0(%{{.*}}: index, %{{.*}}: index, %[[MA:[^:]*]]: memref<4xf32, {{[^>]*}}>>, %{{[^:]*}}: memref<4xf32, {{[^>]*}}>>):
+// CHECK:           memref.load %[[MA]]
+func.func @used_inputs(%a: memref<4xf32>, %o: memref<4xf32>, %n: index) {
+  tile.launch grid(%n, %n) warps 4 ins(%a : memref<4xf32>) outs(%o : memref<4xf32>) {
+  ^bb0(%i: index, %j: index, %A: memref<4xf32, strided<[1], offset: ?>>, %O: memref<4xf32, strided<[1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    %x = memref.load %A[%c0] : memref<4xf32, strided<[1], offset: ?>>
+    memref.store %x, %O[%c0] : memref<4xf32, strided<[1], offset: ?>>
+  }
+  return
+}
+
+// -----
+
 // A condition that is known is so in all iterations.
 // CHECK-LABEL: func @first_only_of_constant
 // CHECK-SAME:    (%[[C:.*]]: i1)

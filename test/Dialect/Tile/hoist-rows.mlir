@@ -64,19 +64,24 @@ func.func @row(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf
   return
 }
 
-// What two maps read of a row is read once, also for a map over rows; where the loop ends
-// for some of the rows does not matter.
+// What two maps read of a row is read once, also for a map over rows, which is the same in
+// all steps then, and moves in front of the loop, as does whether it holds for any; where the loop ends for some of the rows
+// does not matter.
 // CHECK-LABEL: func.func @shared(
 // CHECK:         %[[OWN:.*]] = tile.of_rows %[[END:.*]] rows 64 {
 // CHECK:         %[[STEPS:.*]] = arith.cmpi slt, %c0, %[[END]] : index
 // CHECK:         %[[ROWS:.*]] = tile.map {
 // CHECK:           memref.load
 // CHECK-NOT:     memref.load
+// CHECK:         %[[TESTS:.*]] = tile.map ins(%[[ROWS]] : !tile.fragment<64xi32>) {
+// CHECK-NEXT:    ^bb0(%[[X:.*]]: i32, %{{.*}}: index):
+// CHECK-NEXT:      arith.cmpi sge, %[[X]], %
+// CHECK-NOT:     memref.load
+// CHECK:         %[[ANY:.*]] = tile.any %[[TESTS]] : !tile.fragment<64xi1>
+// CHECK-NOT:     memref.load
 // CHECK:         scf.for %{{.*}} = %c0 to %[[OWN]]
-// CHECK:           tile.map ins(%[[ROWS]] : !tile.fragment<64xi32>) {
-// CHECK-NEXT:      ^bb0(%[[X:.*]]: i32, %{{.*}}: index):
-// CHECK-NEXT:        arith.cmpi sge, %[[X]], %
-// CHECK:           tile.map ins(%{{.*}} : !tile.fragment<64x64xf32>) rows(%[[ROWS]] : !tile.fragment<64xi32>) {
+// CHECK:           scf.if %[[ANY]]
+// CHECK-NEXT:        tile.map ins(%{{.*}} : !tile.fragment<64x64xf32>) rows(%[[ROWS]] : !tile.fragment<64xi32>) {
 func.func @shared(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index, %least: i32) {
   tile.launch grid(%n) warps 4 stages 2 ins(%q, %first : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
   ^bb0(%block: index, %Q: !g, %F: !n, %O: !o):
@@ -102,6 +107,65 @@ func.func @shared(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x6
       } -> !tile.fragment<64xi1>
       %any = tile.any %tests : !tile.fragment<64xi1>
       %m = scf.if %any -> (!s) {
+        %y = tile.map ins(%x : !s) {
+        ^bb0(%a: f32, %r: index, %c: index):
+          %row = arith.addi %i, %r : index
+          %own = memref.load %F[%row] : !n
+          %column = arith.index_cast %c : index to i32
+          %past = arith.cmpi sge, %own, %column : i32
+          %z = arith.select %past, %a, %zero : f32
+          tile.yield %z : f32
+        } -> !s
+        scf.yield %y : !s
+      } else {
+        scf.yield %x : !s
+      }
+      scf.yield %m : !s
+    }
+    tile.store %sum, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// Extremes of what rows have are found once, too, from what else the loop reads of them.
+// CHECK-LABEL: func.func @extremes(
+// CHECK:         %[[ROWS:.*]] = tile.map {
+// CHECK:           memref.load
+// CHECK-NOT:     memref.load
+// CHECK:         %[[OWN:.*]] = tile.map ins(%[[ROWS]] : !tile.fragment<64xi32>) {
+// CHECK:         %[[LEAST:.*]], %{{.*}} = tile.extremes %[[OWN]] : !tile.fragment<64xi32>
+// CHECK:         scf.for %[[J:[^ ]*]] =
+// CHECK-NOT:       tile.extremes
+// CHECK-NOT:       memref.load
+// CHECK:           %[[KEY:.*]] = arith.index_cast %[[J]] : index to i32
+// CHECK:           arith.cmpi sge, %[[KEY]], %[[LEAST]] : i32
+// CHECK:           tile.map ins(%{{.*}} : !tile.fragment<64x64xf32>) rows(%[[ROWS]] : !tile.fragment<64xi32>) {
+// CHECK-NOT:       memref.load
+// CHECK:         tile.store
+func.func @extremes(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %first : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %two = arith.constant 2 : i32
+    %i = arith.muli %block, %c64 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !t
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %Q[%j, %c0] dims [0, 1] : !g -> !t
+      %x = tile.mma %qt, %kt into %acc transpose_b : !t, !t, !s -> !s
+      %rows = tile.map {
+      ^bb0(%r: index):
+        %row = arith.addi %i, %r : index
+        %own = memref.load %F[%row] : !n
+        %double = arith.muli %own, %two : i32
+        tile.yield %double : i32
+      } -> !tile.fragment<64xi32>
+      %least, %greatest = tile.extremes %rows : !tile.fragment<64xi32>
+      %key = arith.index_cast %j : index to i32
+      %is = arith.cmpi sge, %key, %least : i32
+      %m = scf.if %is -> (!s) {
         %y = tile.map ins(%x : !s) {
         ^bb0(%a: f32, %r: index, %c: index):
           %row = arith.addi %i, %r : index
@@ -198,6 +262,70 @@ func.func @many(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64x
         %v = arith.addi %u, %x2 : i32
         %f = arith.sitofp %v : i32 to f32
         tile.yield %f : f32
+      } -> !s
+      scf.yield %m : !s
+    }
+    tile.store %sum, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// Of more than two reads those of which only extremes matter take no registers in the loop,
+// also where another map there makes the same read.
+// CHECK-LABEL: func.func @many_extremes(
+// CHECK:         %[[ROWS0:.*]] = tile.map {
+// CHECK:           memref.load
+// CHECK:         %[[ROWS2:.*]] = tile.map {
+// CHECK:           memref.load
+// CHECK-NOT:     memref.load
+// CHECK:         %[[OWN0:.*]] = tile.map ins(%[[ROWS0]] :
+// CHECK:         %[[LEAST:.*]], %{{.*}} = tile.extremes %[[OWN0]]
+// CHECK:         %[[OWN2:.*]] = tile.map ins(%[[ROWS2]] :
+// CHECK:         %{{.*}}, %[[GREATEST:.*]] = tile.extremes %[[OWN2]]
+// CHECK:         scf.for
+// CHECK-NOT:       tile.extremes
+// CHECK:           arith.cmpi sge, %[[LEAST]], %[[GREATEST]] : i32
+// CHECK:           tile.map ins(%{{.*}} : !tile.fragment<64x64xf32>) {
+// CHECK-COUNT-2:     memref.load
+// CHECK-NOT:         memref.load
+// CHECK:         tile.store
+func.func @many_extremes(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %first : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c64 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !t
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %Q[%j, %c0] dims [0, 1] : !g -> !t
+      %x = tile.mma %qt, %kt into %acc transpose_b : !t, !t, !s -> !s
+      %rows0 = tile.map {
+      ^bb0(%r: index):
+        %own = memref.load %F[%r] : !n
+        tile.yield %own : i32
+      } -> !tile.fragment<64xi32>
+      %least, %greatest0 = tile.extremes %rows0 : !tile.fragment<64xi32>
+      %rows2 = tile.map {
+      ^bb0(%r: index):
+        %r2 = arith.addi %r, %c2 : index
+        %own = memref.load %F[%r2] : !n
+        tile.yield %own : i32
+      } -> !tile.fragment<64xi32>
+      %least2, %greatest = tile.extremes %rows2 : !tile.fragment<64xi32>
+      %is = arith.cmpi sge, %least, %greatest : i32
+      %m = tile.map ins(%x : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %r1 = arith.addi %r, %c1 : index
+        %x0 = memref.load %F[%r] : !n
+        %x1 = memref.load %F[%r1] : !n
+        %u = arith.addi %x0, %x1 : i32
+        %f = arith.sitofp %u : i32 to f32
+        %y = arith.select %is, %f, %a : f32
+        tile.yield %y : f32
       } -> !s
       scf.yield %m : !s
     }

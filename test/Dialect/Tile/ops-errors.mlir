@@ -550,6 +550,14 @@ func.func @any_element(%a: !tile.fragment<8xi32>) {
 
 // -----
 
+func.func @extremes_element(%a: !tile.fragment<8xi64>) {
+  // expected-error@+1 {{expected a fragment of i32, got '!tile.fragment<8xi64>'}}
+  %least, %greatest = tile.extremes %a : !tile.fragment<8xi64>
+  return
+}
+
+// -----
+
 func.func @diagonals_rank(%a: !tile.fragment<8xf32>) {
   // expected-error@+1 {{expected a fragment of rank 2 of floats, got '!tile.fragment<8xf32>'}}
   %r = tile.sum_diagonals %a : !tile.fragment<8xf32>

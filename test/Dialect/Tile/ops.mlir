@@ -50,6 +50,10 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x16x?x64xbf16>, %init: 
     } : index
     // CHECK: tile.any %{{.*}} : !tile.fragment<128xi1>
     %any = tile.any %tests : !tile.fragment<128xi1>
+    // CHECK: %{{.*}}, %{{.*}} = tile.extremes %{{.*}} : !tile.fragment<128xi32>
+    %number = arith.constant 0 : i32
+    %numbers = tile.fill %number : !tile.fragment<128xi32>
+    %least, %greatest = tile.extremes %numbers : !tile.fragment<128xi32>
     // CHECK: tile.first_only %{{.*}}{{$}}
     %short = tile.first_only %any
     // CHECK: tile.map exact ins(%{{.*}} : !tile.fragment<128x64xf32>) rows(%{{.*}} : !tile.fragment<128xf32>)

@@ -293,6 +293,83 @@ func.func @table(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %ends: memref<?x6
   return
 }
 
+// What memory has for the rows of an item is read with the next item's end, in front of
+// both products, and carried to it; what else is found of these rows is found again.
+// CHECK-LABEL: func.func @rows(
+// CHECK:       ^bb0({{.*}}, %[[FIRST:[^:]*]]: memref<?xi32, {{[^>]*>}}>, %{{[^:]*}}: memref<?x64xf32, {{[^>]*>}}>):
+// CHECK:       tile.role "compute"
+// CHECK:         scf.if
+// CHECK:           %[[ROWS0:.*]] = tile.map {
+// CHECK:             memref.load %[[FIRST]]
+// CHECK:           tile.mma_async wgmma {{.*}} transpose_b
+// CHECK:           scf.for {{.*}} iter_args({{.*}}, %[[ROWS:[^ ,]*]] = %[[ROWS0]])
+// CHECK-NOT:         memref.load
+// CHECK:             %{{.*}}, %[[GREATEST:.*]] = tile.extremes %[[ROWS]]
+// CHECK-NOT:         memref.load
+// CHECK:             %[[STEPS:.*]]:4 = scf.if
+// CHECK:               arith.cmpi sgt, %[[GREATEST]], %c0_i32
+// CHECK:               tile.map ins(%{{.*}}) rows(%[[ROWS]] :
+// CHECK-NOT:         memref.load
+// CHECK:             %[[PLACE:.*]] = arith.muli %{{.*}}, %c64
+// CHECK-NEXT:        %[[NEXTROWS:.*]] = tile.map {
+// CHECK-NEXT:        ^bb0(%[[R:.*]]: index):
+// CHECK-NEXT:          %[[ROW:.*]] = arith.addi %[[PLACE]], %[[R]] : index
+// CHECK-NEXT:          memref.load %[[FIRST]][%[[ROW]]]
+// CHECK-NOT:         memref.load
+// CHECK:             tile.mma_async wgmma {{.*}} into
+// CHECK-NOT:         memref.load
+// CHECK:             tile.mma_async wgmma {{.*}} transpose_b
+// CHECK:             tile.store
+// CHECK:             scf.yield {{.*}}, %[[NEXTROWS]] :
+// CHECK-NOT:         memref.load
+func.func @rows(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %keys: index, %tiles: index) {
+  tile.launch grid(%tiles) persistent linear warps 4 stages 2
+      ins(%q, %k, %first : memref<?x64xbf16>, memref<?x64xbf16>, memref<?xi32>)
+      outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %F: memref<?xi32, strided<[1], offset: ?>>, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c64 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    %rows = tile.map {
+    ^bb0(%r: index):
+      %row = arith.addi %i, %r : index
+      %own = memref.load %F[%row] : memref<?xi32, strided<[1], offset: ?>>
+      tile.yield %own : i32
+    } -> !tile.fragment<64xi32>
+    %least, %greatest = tile.extremes %rows : !tile.fragment<64xi32>
+    %end = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %vt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %x = tile.mma %qt, %kt transpose_b : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16> -> !s
+      %key = arith.index_cast %j : index to i32
+      %is = arith.cmpi slt, %key, %greatest : i32
+      %m = scf.if %is -> (!s) {
+        %y = tile.map ins(%x : !s) rows(%rows : !tile.fragment<64xi32>) {
+        ^bb0(%a: f32, %own: i32, %r: index, %c: index):
+          %past = arith.cmpi sge, %key, %own : i32
+          %z = arith.select %past, %a, %zero : f32
+          tile.yield %z : f32
+        } -> !s
+        scf.yield %y : !s
+      } else {
+        scf.yield %x : !s
+      }
+      %p = tile.map ins(%m : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %t = arith.truncf %a : f32 to bf16
+        tile.yield %t : bf16
+      } -> !tile.fragment<64x64xbf16>
+      %acc1 = tile.mma %p, %vt into %acc : !tile.fragment<64x64xbf16>, !tile.shared<64x64xbf16>, !s -> !s
+      scf.yield %acc1 : !s
+    }
+    tile.store %end, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
 // What the launch writes may change in between.
 // CHECK-LABEL: func.func @written(
 // CHECK:       tile.role "compute"

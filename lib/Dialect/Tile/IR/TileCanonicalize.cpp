@@ -99,6 +99,15 @@ OpFoldResult AnyOp::fold(FoldAdaptor) {
   return fill ? fill.getValue() : Value();
 }
 
+LogicalResult ExtremesOp::fold(FoldAdaptor,
+                               SmallVectorImpl<OpFoldResult> &results) {
+  auto fill = getInput().getDefiningOp<FillOp>();
+  if (!fill)
+    return failure();
+  results.assign(2, fill.getValue());
+  return success();
+}
+
 OpFoldResult FirstOnlyOp::fold(FoldAdaptor adaptor) {
   return adaptor.getCondition() ? getCondition() : Value();
 }
@@ -133,6 +142,25 @@ struct FoldClusterNumber final : OpRewritePattern<arith::DivSIOp> {
 void ClusterRankOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                                 MLIRContext *context) {
   patterns.add<FoldClusterNumber>(context);
+}
+
+/// Drops inputs that the program does not use: what nothing else uses either
+/// need not be computed.
+LogicalResult LaunchOp::canonicalize(LaunchOp op, PatternRewriter &rewriter) {
+  llvm::BitVector unused(op.getBody().getNumArguments());
+  for (OpOperand &input : op.getInputsMutable())
+    if (op.getTiedArgument(input).use_empty())
+      unused.set(input.getOperandNumber());
+  if (unused.none())
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] {
+    size_t first = op.getGrid().size();
+    for (int64_t place = op.getInputs().size() - 1; place >= 0; --place)
+      if (unused[first + place])
+        op.getInputsMutable().erase(place);
+    op.getBody().front().eraseArguments(unused);
+  });
+  return success();
 }
 
 void MapOp::getCanonicalizationPatterns(RewritePatternSet &patterns,

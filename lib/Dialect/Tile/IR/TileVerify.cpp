@@ -724,6 +724,13 @@ LogicalResult AnyOp::verify() {
   return success();
 }
 
+LogicalResult ExtremesOp::verify() {
+  if (!getInput().getType().getElementType().isInteger(32))
+    return emitOpError("expected a fragment of i32, got ")
+           << getInput().getType();
+  return success();
+}
+
 std::optional<SmallVector<int64_t>> ReduceOp::getCombinedRegisters() {
   LayoutAttr from = getInput().getType().getLayout(),
              to = getResult().getType().getLayout();

@@ -21,6 +21,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
 #include "llvm/ADT/SetVector.h"
 
 #define DEBUG_TYPE "tile-hoist-rows"
@@ -51,6 +53,10 @@ public:
   void replaceBy(Value rows);
   /// Returns true if `other`, perhaps of another map, reads the same.
   bool isSame(RowRead &other);
+  /// Returns true if of what the map computes only the extremes matter.
+  bool isForExtremes() {
+    return llvm::all_of(map->getUsers(), llvm::IsaPred<ExtremesOp>);
+  }
 
 private:
   RowRead(memref::LoadOp read, MapOp map, scf::ForOp loop)
@@ -198,6 +204,20 @@ Value RowRead::hoist() {
   return rows;
 }
 
+/// Moves what the loop computes of rows alone in front of it.
+static void hoistExtremes(scf::ForOp loop) {
+  moveLoopInvariantCode(
+      &loop.getRegion(),
+      [&](Value value, Region *) { return loop.isDefinedOutsideOfLoop(value); },
+      [](Operation *op, Region *) {
+        auto map = dyn_cast<MapOp>(op);
+        bool isOfRows = map && map.getResult().getType().getRank() == 1;
+        return (isOfRows || isa<AnyOp, ExtremesOp>(op)) &&
+               isMemoryEffectFree(op);
+      },
+      [&](Operation *op, Region *) { op->moveBefore(loop); });
+}
+
 void HoistRows::runOnOperation() {
   // Each takes two registers of a thread, while the loop runs.
   constexpr size_t kMostReads = 2;
@@ -217,16 +237,21 @@ void HoistRows::runOnOperation() {
         same->push_back(std::move(*found));
       });
       if (reads.size() > kMostReads) {
-        LDBG() << "loop at " << loop.getLoc() << " stays: it has "
-               << reads.size() << " reads of rows";
-        continue;
+        LDBG() << "loop at " << loop.getLoc() << " keeps all but extremes: it "
+               << "has " << reads.size() << " reads of rows";
+        for (SmallVector<RowRead> &same : reads)
+          llvm::erase_if(same,
+                         [](RowRead &read) { return !read.isForExtremes(); });
       }
       for (SmallVector<RowRead> &same : reads) {
+        if (same.empty())
+          continue;
         Value rows = same.front().hoist();
         for (RowRead &read : same)
           read.replaceBy(rows);
+        ++numHoisted;
       }
-      numHoisted += reads.size();
+      hoistExtremes(loop);
     }
   });
 }

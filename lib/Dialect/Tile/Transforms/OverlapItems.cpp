@@ -14,6 +14,7 @@
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -208,6 +209,13 @@ static bool isSkip(Operation &op) {
                       [](Operation &nested) { return !!getRing(&nested); });
 }
 
+/// Returns true if `map` reads memory, and needs nothing but numbers for that.
+static bool isRead(MapOp map) {
+  return map->walk([](memref::LoadOp) { return WalkResult::interrupt(); })
+             .wasInterrupted() &&
+         llvm::all_of(getSlice(map.getResult(), map->getBlock()), isFixed);
+}
+
 std::optional<StringRef> ItemLoop::analyzeStart() {
   Block *inner = guard.thenBlock();
   head = getSlice(firstWait.getResult(), inner);
@@ -222,6 +230,12 @@ std::optional<StringRef> ItemLoop::analyzeStart() {
       return "needs more than tiles for its first product";
     llvm::append_range(needed, getUsedValues(op));
   }
+  // Memory answers while the results of the item in front are written. Groups
+  // that take turns have no registers left for what is read.
+  if (!items->getParentOfType<LaunchOp>().getInTurn())
+    for (auto map : items.getBody()->getOps<MapOp>())
+      if (map->isBeforeInBlock(guard) && isRead(map))
+        needed.push_back(map.getResult());
   // The slots that only the first product reads.
   for (auto release : inner->getOps<ReleaseOp>())
     if (release->isBeforeInBlock(steps))

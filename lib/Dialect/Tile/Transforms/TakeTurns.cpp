@@ -60,8 +60,8 @@ static std::optional<Step> findStep(Block &block) {
 static SmallVector<Step> findSteps(RoleOp role) {
   SmallVector<Value> sources;
   role.walk([&](Operation *op) {
-    if (isa<GroupOp, AnyOp>(op))
-      sources.push_back(op->getResult(0));
+    if (isa<GroupOp, AnyOp, ExtremesOp>(op))
+      llvm::append_range(sources, op->getResults());
   });
   Differences differences(sources);
   SmallVector<Step> steps;

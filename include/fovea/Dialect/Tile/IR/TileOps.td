@@ -122,6 +122,7 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
     `outs` `(` $outputs `:` qualified(type($outputs)) `)`
     attr-dict-with-keyword $body (`->` qualified(type($results))^)?
   }];
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() {
@@ -924,6 +925,24 @@ def AnyOp : Tile_Op<"any", [Pure]> {
   }];
   let arguments = (ins Tile_AnyFragment:$input);
   let results = (outs I1:$result);
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input))";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def ExtremesOp : Tile_Op<"extremes", [Pure]> {
+  let summary = "The least and the greatest number of a fragment";
+  let description = [{
+    Bounds what all elements of a fragment are compared with: each warp compares
+    the elements that its threads hold, as signed numbers, so that results may
+    differ between warps. What is said of `tile.any` goes for branches on them.
+
+    ```mlir
+    %least, %greatest = tile.extremes %ends : !tile.fragment<128xi32>
+    ```
+  }];
+  let arguments = (ins Tile_AnyFragment:$input);
+  let results = (outs I32:$least, I32:$greatest);
   let assemblyFormat = "$input attr-dict `:` qualified(type($input))";
   let hasFolder = 1;
   let hasVerifier = 1;

@@ -342,8 +342,11 @@ def TileHoistRows : Pass<"tile-hoist-rows"> {
 
     The memory must be an operand of the launch that no op of the launch writes, the
     element an integer or float of at most 32 bits, and the read one that the map
-    makes for each element. A loop with more than two such reads stays as it is: each
-    takes registers in all steps.
+    makes for each element. Of more than two such reads those stay in the loop of
+    which more than `tile.extremes` matter: each takes registers in all steps.
+
+    Maps over rows that are the same in all steps then, and their extremes, move in
+    front of the loop, too.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
@@ -738,6 +741,29 @@ def TileDealItems : Pass<"tile-deal-items"> {
   ];
   let statistics = [
     Statistic<"numDealt", "num-dealt", "Number of launches with a role that deals">
+  ];
+}
+
+def TileNarrowPositions : Pass<"tile-narrow-positions"> {
+  let summary = "Computes positions in 32 bits";
+  let description = [{
+    Sizes of tensors are less than 2^30 where attention is concerned, so that
+    positions of queries and keys fit in 32 bits, which a register of a GPU has. The
+    pass lets the loops over tiles of a launch, those whose constant step is more
+    than one, count in 32 bits, and computes what else fits as
+    `arith-int-range-narrowing` does: if bounds and steps of all these loops fit, by
+    MLIR's analysis of integer ranges. What maps compute of coordinates stays as it
+    is. `affine.min` and `affine.max` are expanded.
+
+    It runs last of the passes on programs: others look for the forms that loops
+    over items and keys have before.
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numNarrowed", "num-narrowed", "Number of loops that count in 32 bits">
   ];
 }
 

@@ -1,0 +1,415 @@
+// RUN: fovea-opt %s --tile-narrow-positions | FileCheck %s
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!n = memref<?xi32, strided<[1], offset: ?>>
+!w = memref<?xi64, strided<[1], offset: ?>>
+!o = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16>
+!s = !tile.fragment<64x64xf32>
+!ring = !tile.ring<2 x !tile.shared<1x4xi32>>
+
+// The size of a memref bounds what the loop counts, and what is computed of it has 32 bits,
+// a minimum too; what a map computes of coordinates stays as it is.
+// CHECK-LABEL: func.func @size(
+// CHECK:         %[[KEYS:.*]] = memref.dim
+// CHECK:         %[[LEAST:.*]] = memref.load
+// CHECK:         %[[END:.*]] = arith.index_cast %[[KEYS]] : index to i32
+// CHECK:         scf.for %[[J32:[^ ]*]] = %c0_i32 to %[[END]] step %c64_i32 {{.*}} : i32 {
+// CHECK-NEXT:      %[[J:.*]] = arith.index_cast %[[J32]] : i32 to index
+// CHECK-NOT:       affine.min
+// CHECK:           %[[LEFT:.*]] = arith.addi %{{.*}}, %{{.*}} : i32
+// CHECK:           %[[COUNT:.*]] = arith.minsi %[[LEFT]], %{{.*}} : i32
+// CHECK:           %[[OWN:.*]] = arith.index_castui %[[J]] : index to i32
+// CHECK:           %[[LAST:.*]] = arith.addi %[[OWN]], %c63_i32 : i32
+// CHECK:           arith.cmpi sge, %[[LAST]], %[[LEAST]] : i32
+// CHECK:           arith.cmpi slt, %[[COUNT]], %{{.*}} : i32
+// CHECK:           tile.map
+// CHECK-NEXT:      ^bb0(%{{.*}}: f32, %{{.*}}: index, %[[C:.*]]: index):
+// CHECK-NEXT:        %[[KEY:.*]] = arith.addi %[[J]], %[[C]] : index
+// CHECK-NEXT:        arith.cmpi slt, %[[KEY]], %[[KEYS]] : index
+func.func @size(%q: memref<?x64xbf16>, %ends: memref<?xi32>, %out: memref<?x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %E: !n, %O: !o):
+    %c64 = arith.constant 64 : index
+    %c63 = arith.constant 63 : index
+    %zero = arith.constant 0.0 : f32
+    %own = memref.load %E[%block] : !n
+    %least = arith.index_cast %own : i32 to index
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %count = affine.min affine_map<(d0)[s0] -> (-d0 + s0, 64)>(%j)[%keys]
+      %last = arith.addi %j, %c63 : index
+      %partial = arith.cmpi sge, %last, %least : index
+      %short = arith.cmpi slt, %count, %c64 : index
+      %is = arith.ori %partial, %short : i1
+      %m = scf.if %is -> (!s) {
+        %y = tile.map ins(%acc : !s) {
+        ^bb0(%a: f32, %r: index, %c: index):
+          %key = arith.addi %j, %c : index
+          %past = arith.cmpi slt, %key, %keys : index
+          %z = arith.select %past, %a, %zero : f32
+          tile.yield %z : f32
+        } -> !s
+        scf.yield %y : !s
+      } else {
+        scf.yield %acc : !s
+      }
+      scf.yield %m : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// A number that passes through a ring is as small as the one that the other role publishes.
+// CHECK-LABEL: func.func @published(
+// CHECK:         tile.role "deal"
+// CHECK:           %[[SMALL:.*]] = arith.minsi %{{.*}}, %{{.*}} : i32
+// CHECK-NEXT:      %[[INDEX:.*]] = arith.index_castui %[[SMALL]] : i32 to index
+// CHECK-NEXT:      %[[WIDE:.*]] = arith.index_cast %[[INDEX]] : index to i64
+// CHECK:           tile.publish %[[WIDE]]
+// CHECK:         tile.role "compute"
+// CHECK:           %[[NUMBER:.*]] = tile.read_numbers
+// CHECK:           %[[TO:.*]] = arith.index_cast %[[NUMBER]] : i64 to index
+// CHECK:           %[[END:.*]] = arith.index_cast %[[TO]] : index to i32
+// CHECK:           scf.for %{{.*}} = %c0_i32 to %[[END]] step %c64_i32 {{.*}} : i32 {
+func.func @published(%q: memref<?x64xbf16>, %ends: memref<?xi32>, %out: memref<?x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  tile.launch grid(%n) warps 4 ins(%q, %ends : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %E: !n, %O: !o):
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %ring = tile.ring : !ring
+    tile.roles {
+      tile.role "deal" warps 1 single {
+        %own = memref.load %E[%block] : !n
+        %end = arith.index_cast %own : i32 to index
+        %some = arith.maxsi %end, %c0 : index
+        %less = arith.minsi %some, %keys : index
+        %wide = arith.index_cast %less : index to i64
+        %slot = tile.acquire %ring[%block] : !ring
+        tile.publish %wide into %slot signals %ring[%block] : !ring, i64
+      }
+      tile.role "compute" warps 4 {
+        %tile = tile.wait %ring[%block] : !ring
+        %number = tile.read_numbers %tile : !tile.shared<1x4xi32> -> i64
+        tile.release %ring[%block] : !ring
+        %to = arith.index_cast %number : i64 to index
+        %acc0 = tile.fill %zero : !s
+        %sum = scf.for %j = %c0 to %to step %c64 iter_args(%acc = %acc0) -> (!s) {
+          %x = tile.load %O[%j, %c0] dims [0, 1] : !o -> !s
+          scf.yield %x : !s
+        }
+        tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+      }
+    }
+  }
+  return
+}
+
+// Of two ops that publish to a ring one may publish any number, so that the loop stays.
+// CHECK-LABEL: func.func @published_twice(
+// CHECK:         tile.role "compute"
+// CHECK:           scf.for %{{.*}} = %c0 to %{{.*}} step %c64 {{.*}} -> (!tile.fragment<64x64xf32>) {
+func.func @published_twice(%q: memref<?x64xbf16>, %ends: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %any: i64) {
+  %c0 = arith.constant 0 : index
+  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  tile.launch grid(%n) warps 4 ins(%q, %ends : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %E: !n, %O: !o):
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %ring = tile.ring : !ring
+    tile.roles {
+      tile.role "deal" warps 1 single {
+        %own = memref.load %E[%block] : !n
+        %end = arith.index_cast %own : i32 to index
+        %some = arith.maxsi %end, %c0 : index
+        %less = arith.minsi %some, %keys : index
+        %wide = arith.index_cast %less : index to i64
+        %slot = tile.acquire %ring[%block] : !ring
+        tile.publish %wide into %slot signals %ring[%block] : !ring, i64
+        %other = tile.acquire %ring[%n] : !ring
+        tile.publish %any into %other signals %ring[%n] : !ring, i64
+      }
+      tile.role "compute" warps 4 {
+        %tile = tile.wait %ring[%block] : !ring
+        %number = tile.read_numbers %tile : !tile.shared<1x4xi32> -> i64
+        tile.release %ring[%block] : !ring
+        %to = arith.index_cast %number : i64 to index
+        %acc0 = tile.fill %zero : !s
+        %sum = scf.for %j = %c0 to %to step %c64 iter_args(%acc = %acc0) -> (!s) {
+          %x = tile.load %O[%j, %c0] dims [0, 1] : !o -> !s
+          scf.yield %x : !s
+        }
+        tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+      }
+    }
+  }
+  return
+}
+
+// An operand of the function may be any number: nothing is narrow.
+// CHECK-LABEL: func.func @operand(
+// CHECK-NOT:     i32
+// CHECK:         scf.for %[[J:[^ ]*]] = %c0 to %{{.*}} step %c64 {{.*}} -> (!tile.fragment<64x64xf32>) {
+// CHECK-NEXT:      arith.addi %[[J]], %c64 : index
+// CHECK-NOT:     i32
+// CHECK:         return
+func.func @operand(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
+    %zero = arith.constant 0.0 : f32
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %next = arith.addi %j, %c64 : index
+      %x = tile.load %O[%next, %c0] dims [0, 1] : !o -> !s
+      scf.yield %x : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// A number of 64 bits in memory may be any number, too.
+// CHECK-LABEL: func.func @wide_load(
+// CHECK-NOT:     i32
+// CHECK:         scf.for %[[J:[^ ]*]] = %c0 to %{{.*}} step %c64 {{.*}} -> (!tile.fragment<64x64xf32>) {
+// CHECK-NEXT:      arith.addi %[[J]], %c64 : index
+// CHECK-NOT:     i32
+// CHECK:         return
+func.func @wide_load(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
+    %zero = arith.constant 0.0 : f32
+    %acc0 = tile.fill %zero : !s
+    %own = memref.load %E[%block] : !w
+    %end = arith.index_cast %own : i64 to index
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %next = arith.addi %j, %c64 : index
+      %x = tile.load %O[%next, %c0] dims [0, 1] : !o -> !s
+      scf.yield %x : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// A loop that counts by one has no tiles: a launch without others stays.
+// CHECK-LABEL: func.func @step_of_one(
+// CHECK-NOT:     i32
+// CHECK:         scf.for %[[J:[^ ]*]] = %c0 to %{{.*}} step %c1 {{.*}} -> (!tile.fragment<64x64xf32>) {
+// CHECK-NEXT:      arith.addi %[[J]], %c64 : index
+// CHECK-NOT:     i32
+// CHECK:         tile.store
+func.func @step_of_one(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
+    %zero = arith.constant 0.0 : f32
+    %acc0 = tile.fill %zero : !s
+    %c1 = arith.constant 1 : index
+    %sum = scf.for %j = %c0 to %keys step %c1 iter_args(%acc = %acc0) -> (!s) {
+      %next = arith.addi %j, %c64 : index
+      %x = tile.load %O[%next, %c0] dims [0, 1] : !o -> !s
+      scf.yield %x : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// Where a loop counts in 64 bits all the same, the others of its launch do, too.
+// CHECK-LABEL: func.func @one_of_two(
+// CHECK-NOT:     i32
+// CHECK:         %[[KEYS:.*]] = memref.dim
+// CHECK-NOT:     i32
+// CHECK:         scf.for %[[J:[^ ]*]] = %c0 to %[[KEYS]] step %c64 {{.*}} -> (!tile.fragment<64x64xf32>) {
+// CHECK-NEXT:      arith.addi %[[J]], %c64 : index
+// CHECK-NOT:     i32
+// CHECK:         scf.for %[[K:[^ ]*]] = %c0 to %{{.*}} step %c64 {{.*}} -> (!tile.fragment<64x64xf32>) {
+// CHECK-NEXT:      arith.addi %[[K]], %c64 : index
+// CHECK-NOT:     i32
+// CHECK:         return
+func.func @one_of_two(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
+    %zero = arith.constant 0.0 : f32
+    %acc0 = tile.fill %zero : !s
+    %first = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %next = arith.addi %j, %c64 : index
+      %x = tile.load %O[%next, %c0] dims [0, 1] : !o -> !s
+      scf.yield %x : !s
+    }
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %first) -> (!s) {
+      %next = arith.addi %j, %c64 : index
+      %x = tile.load %O[%next, %c0] dims [0, 1] : !o -> !s
+      scf.yield %x : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// The end fits in 32 bits, but not the number that the loop compares with it last.
+// CHECK-LABEL: func.func @largest(
+// CHECK-NOT:     i32
+// CHECK:         scf.for %[[J:[^ ]*]] = %c0 to %c2147483647 step %c64 {{.*}} -> (!tile.fragment<64x64xf32>) {
+// CHECK-NEXT:      arith.addi %[[J]], %c64 : index
+// CHECK-NOT:     i32
+// CHECK:         return
+func.func @largest(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
+    %zero = arith.constant 0.0 : f32
+    %acc0 = tile.fill %zero : !s
+    %end = arith.constant 2147483647 : index
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %next = arith.addi %j, %c64 : index
+      %x = tile.load %O[%next, %c0] dims [0, 1] : !o -> !s
+      scf.yield %x : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// The largest end to which the step can be added in 32 bits.
+// CHECK-LABEL: func.func @last_that_fits(
+// CHECK:         scf.for %{{.*}} = %c0_i32 to %c2147483583_i32 step %c64_i32 {{.*}} : i32 {
+func.func @last_that_fits(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
+    %zero = arith.constant 0.0 : f32
+    %acc0 = tile.fill %zero : !s
+    %end = arith.constant 2147483583 : index
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %next = arith.addi %j, %c64 : index
+      %x = tile.load %O[%next, %c0] dims [0, 1] : !o -> !s
+      scf.yield %x : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// A loop that counts in 32 bits stays as it is.
+// CHECK-LABEL: func.func @counter(
+// CHECK-NOT:     arith.index_cast
+// CHECK:         scf.for %[[K:[^ ]*]] = %c0_i32 to %c1024_i32 step %c64_i32 {{.*}} : i32 {
+// CHECK-NEXT:      %[[J:.*]] = arith.index_cast %[[K]] : i32 to index
+// CHECK-NEXT:      tile.load %{{.*}}[%[[J]], %c0]
+// CHECK-NEXT:      scf.yield
+func.func @counter(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
+    %zero = arith.constant 0.0 : f32
+    %acc0 = tile.fill %zero : !s
+    %zero32 = arith.constant 0 : i32
+    %end = arith.constant 1024 : i32
+    %step = arith.constant 64 : i32
+    %sum = scf.for %k = %zero32 to %end step %step iter_args(%acc = %acc0) -> (!s) : i32 {
+      %j = arith.index_cast %k : i32 to index
+      %x = tile.load %O[%j, %c0] dims [0, 1] : !o -> !s
+      scf.yield %x : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// Of nested loops both count in 32 bits, the inner one from what the outer one counts.
+// CHECK-LABEL: func.func @nested(
+// CHECK:         scf.for %[[I32:[^ ]*]] = %c0_i32 to %{{.*}} step %c128_i32 {{.*}} : i32 {
+// CHECK-NEXT:      %[[I:.*]] = arith.index_cast %[[I32]] : i32 to index
+// CHECK-NEXT:      %[[OWN:.*]] = arith.index_castui %[[I]] : index to i32
+// CHECK:           %[[SUM:.*]] = arith.addi %[[OWN]], %{{.*}} : i32
+// CHECK-NEXT:      %[[END:.*]] = arith.index_castui %[[SUM]] : i32 to index
+// CHECK-DAG:       %[[FROM:.*]] = arith.index_cast %[[I]] : index to i32
+// CHECK-DAG:       %[[TO:.*]] = arith.index_cast %[[END]] : index to i32
+// CHECK:           scf.for %[[J32:[^ ]*]] = %[[FROM]] to %[[TO]] step %c64_i32 {{.*}} : i32 {
+// CHECK-NEXT:        %[[J:.*]] = arith.index_cast %[[J32]] : i32 to index
+// CHECK:             arith.addi %{{.*}}, %{{.*}} : i32
+func.func @nested(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
+    %zero = arith.constant 0.0 : f32
+    %acc0 = tile.fill %zero : !s
+    %c128 = arith.constant 128 : index
+    %sum = scf.for %i = %c0 to %keys step %c128 iter_args(%acc = %acc0) -> (!s) {
+      %end = arith.addi %i, %c128 : index
+      %inner = scf.for %j = %i to %end step %c64 iter_args(%own = %acc) -> (!s) {
+        %row = arith.addi %j, %c64 : index
+        %x = tile.load %O[%row, %c0] dims [0, 1] : !o -> !s
+        scf.yield %x : !s
+      }
+      scf.yield %inner : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// Which ring a slot is of is not known where it is chosen: its number may be any.
+// CHECK-LABEL: func.func @chosen_slot(
+// CHECK:         tile.role "compute"
+// CHECK:           scf.for %{{.*}} = %c0 to %{{.*}} step %c64 {{.*}} -> (!tile.fragment<64x64xf32>) {
+func.func @chosen_slot(%out: memref<?x64xf32>, %n: index, %big: i64, %is: i1) {
+  %c0 = arith.constant 0 : index
+  tile.launch grid(%n) warps 4 outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %O: !o):
+    %c64 = arith.constant 64 : index
+    %c1 = arith.constant 1 : index
+    %i0 = arith.constant 0 : i64
+    %zero = arith.constant 0.0 : f32
+    %ring = tile.ring : !ring
+    tile.roles {
+      tile.role "deal" warps 1 single {
+        %slot = tile.acquire %ring[%block] : !ring
+        tile.publish %big into %slot signals %ring[%block] : !ring, i64
+      }
+      tile.role "compute" warps 4 {
+        %t0 = tile.wait %ring[%block] : !ring
+        %t1 = tile.wait %ring[%c1] : !ring
+        %tile = arith.select %is, %t0, %t1 : !tile.shared<1x4xi32>
+        %acc0 = tile.fill %zero : !s
+        %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%e = %i0, %acc = %acc0) -> (i64, !s) {
+          %to = arith.index_cast %e : i64 to index
+          %sum = scf.for %j = %c0 to %to step %c64 iter_args(%a = %acc) -> (!s) {
+            %x = tile.load %O[%j, %c0] dims [0, 1] : !o -> !s
+            scf.yield %x : !s
+          }
+          %number = tile.read_numbers %tile : !tile.shared<1x4xi32> -> i64
+          scf.yield %number, %sum : i64, !s
+        }
+        tile.store %r#1, %O[%c0, %c0] dims [0, 1] : !s, !o
+      }
+    }
+  }
+  return
+}
