@@ -29,7 +29,7 @@
 // CHECK-NEXT:        arith.cmpi slt, %[[KEY]], %[[KEYS]] : index
 func.func @size(%q: memref<?x64xbf16>, %ends: memref<?xi32>, %out: memref<?x64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
-  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
   tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
   ^bb0(%block: index, %Q: !g, %E: !n, %O: !o):
     %c64 = arith.constant 64 : index
@@ -77,7 +77,7 @@ func.func @size(%q: memref<?x64xbf16>, %ends: memref<?xi32>, %out: memref<?x64xf
 // CHECK:           scf.for %{{.*}} = %c0_i32 to %[[END]] step %c64_i32 {{.*}} : i32 {
 func.func @published(%q: memref<?x64xbf16>, %ends: memref<?xi32>, %out: memref<?x64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
-  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
   tile.launch grid(%n) warps 4 ins(%q, %ends : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
   ^bb0(%block: index, %Q: !g, %E: !n, %O: !o):
     %c64 = arith.constant 64 : index
@@ -116,7 +116,7 @@ func.func @published(%q: memref<?x64xbf16>, %ends: memref<?xi32>, %out: memref<?
 // CHECK:           scf.for %{{.*}} = %c0 to %{{.*}} step %c64 {{.*}} -> (!tile.fragment<64x64xf32>) {
 func.func @published_twice(%q: memref<?x64xbf16>, %ends: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %any: i64) {
   %c0 = arith.constant 0 : index
-  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
   tile.launch grid(%n) warps 4 ins(%q, %ends : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
   ^bb0(%block: index, %Q: !g, %E: !n, %O: !o):
     %c64 = arith.constant 64 : index
@@ -161,7 +161,7 @@ func.func @published_twice(%q: memref<?x64xbf16>, %ends: memref<?xi32>, %out: me
 func.func @operand(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index, %end: index) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
-  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
   tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
   ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
     %zero = arith.constant 0.0 : f32
@@ -186,7 +186,7 @@ func.func @operand(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x6
 func.func @wide_load(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
-  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
   tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
   ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
     %zero = arith.constant 0.0 : f32
@@ -213,7 +213,7 @@ func.func @wide_load(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?
 func.func @step_of_one(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
-  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
   tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
   ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
     %zero = arith.constant 0.0 : f32
@@ -244,7 +244,7 @@ func.func @step_of_one(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref
 func.func @one_of_two(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index, %end: index) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
-  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
   tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
   ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
     %zero = arith.constant 0.0 : f32
@@ -274,7 +274,7 @@ func.func @one_of_two(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<
 func.func @largest(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
-  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
   tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
   ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
     %zero = arith.constant 0.0 : f32
@@ -296,7 +296,7 @@ func.func @largest(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x6
 func.func @last_that_fits(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
-  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
   tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
   ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
     %zero = arith.constant 0.0 : f32
@@ -322,7 +322,7 @@ func.func @last_that_fits(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: mem
 func.func @counter(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
-  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
   tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
   ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
     %zero = arith.constant 0.0 : f32
@@ -355,7 +355,7 @@ func.func @counter(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x6
 func.func @nested(%q: memref<?x64xbf16>, %ends: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
-  %keys = memref.dim %q, %c0 : memref<?x64xbf16>
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
   tile.launch grid(%n) warps 4 stages 2 ins(%q, %ends : memref<?x64xbf16>, memref<?xi64>) outs(%out : memref<?x64xf32>) {
   ^bb0(%block: index, %Q: !g, %E: !w, %O: !o):
     %zero = arith.constant 0.0 : f32
@@ -410,6 +410,27 @@ func.func @chosen_slot(%out: memref<?x64xf32>, %n: index, %big: i64, %is: i1) {
         tile.store %r#1, %O[%c0, %c0] dims [0, 1] : !s, !o
       }
     }
+  }
+  return
+}
+
+// The size of a table, of which no tile is copied, may be any.
+// CHECK-LABEL: func.func @table(
+// CHECK-NOT:     i32
+// CHECK:         scf.for %{{.*}} = %c0 to %{{.*}} step %c64 {{.*}} -> (!tile.fragment<64x64xf32>) {
+func.func @table(%numbers: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %keys = memref.dim %numbers, %c0 : memref<?xi64>
+  tile.launch grid(%n) warps 4 stages 2 ins(%numbers : memref<?xi64>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %N: !w, %O: !o):
+    %zero = arith.constant 0.0 : f32
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %x = tile.load %O[%j, %c0] dims [0, 1] : !o -> !s
+      scf.yield %x : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
   }
   return
 }

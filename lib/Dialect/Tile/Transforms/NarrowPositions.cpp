@@ -48,7 +48,23 @@ struct NarrowPositions
   void runOnOperation() override;
 };
 
-/// Ranges of integers where no size exceeds that of positions.
+/// Returns true if programs copy tiles of `shaped`, as of attention's operands:
+/// other tensors that they read, as tables of a mask, may have any size.
+static bool hasTiles(Value shaped) {
+  auto isTile = [](Operation *user) {
+    return isa<LoadOp, LoadAsyncOp, StoreOp, StoreAsyncOp>(user);
+  };
+  return llvm::any_of(shaped.getUses(), [&](OpOperand &use) {
+    auto launch = dyn_cast<LaunchOp>(use.getOwner());
+    bool isShaped = launch && isa<ShapedType>(use.get().getType());
+    return isShaped
+               ? llvm::any_of(launch.getTiedArgument(use).getUsers(), isTile)
+               : isTile(use.getOwner());
+  });
+}
+
+/// Ranges of integers where no size of what programs copy exceeds that of
+/// positions.
 struct PositionRanges : IntegerRangeAnalysis {
   using IntegerRangeAnalysis::IntegerRangeAnalysis;
 
@@ -60,7 +76,7 @@ struct PositionRanges : IntegerRangeAnalysis {
                     const IntegerValueRange &range) {
       propagateIfChanged(result, result->join(range));
     };
-    if (isa<memref::DimOp, tensor::DimOp>(op)) {
+    if (isa<memref::DimOp, tensor::DimOp>(op) && hasTiles(op->getOperand(0))) {
       join(results.front(), ConstantIntRanges::fromSigned(
                                 APInt(64, 0), APInt(64, kMaxPosition)));
       return success();

@@ -747,7 +747,7 @@ def TileDealItems : Pass<"tile-deal-items"> {
 def TileNarrowPositions : Pass<"tile-narrow-positions"> {
   let summary = "Computes positions in 32 bits";
   let description = [{
-    Sizes of tensors are less than 2^30 where attention is concerned, so that
+    Sizes of the tensors of which programs copy tiles are at most 2^30, so that
     positions of queries and keys fit in 32 bits, which a register of a GPU has. The
     pass lets the loops over tiles of a launch, those whose constant step is more
     than one, count in 32 bits, and computes what else fits as
