@@ -31,7 +31,7 @@
 // RUN: sed '/tile.release.*1x[0-9]*xi32/d' %t.dealt > %t.kept
 // RUN: not fovea-run %t.kept --reference=%s --target=sm_90a --simulate --check --entry=lengths --random=1 2>&1 | FileCheck %s --check-prefix=KEPT
 // KEPT: role "deal" waits here: for use 0 of its ring to be released
-// RUN: sed '/tile.publish.* i64, i64, i64, i64, i64,/s/%\([0-9]*\)#3, %\([0-9]*\)#4,/%\1#4, %\2#3,/' %t.dealt > %t.swapped
+// RUN: sed '/tile.publish.* i32, i64, i64, i64, i64, i32,/s/%\([0-9]*\)#2, %\([0-9]*\)#3,/%\1#3, %\2#2,/' %t.dealt > %t.swapped
 // RUN: not fovea-run %t.swapped --reference=%s --target=sm_90a --simulate --check --entry=lengths --random=1 2>&1 | FileCheck %s --check-prefix=SWAPPED
 // SWAPPED: check: result 0: FAILED
 
