@@ -370,6 +370,68 @@ func.func @rows(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %first: memref<?xi
   return
 }
 
+// Groups that take turns have no registers for what the next item reads: each item reads it.
+// CHECK-LABEL: func.func @rows_in_turn(
+// CHECK:       ^bb0({{.*}}, %[[FIRST:[^:]*]]: memref<?xi32, {{[^>]*>}}>, %{{[^:]*}}: memref<?x64xf32, {{[^>]*>}}>):
+// CHECK:       tile.role "compute"
+// CHECK:         tile.mma_async wgmma {{.*}} transpose_b
+// CHECK:           scf.for
+// CHECK:             %[[ROWS:.*]] = tile.map {
+// CHECK:               memref.load %[[FIRST]]
+// CHECK:             tile.extremes %[[ROWS]]
+// CHECK:             tile.mma_async wgmma {{.*}} into
+// CHECK-NOT:         memref.load
+// CHECK:             tile.mma_async wgmma {{.*}} transpose_b
+// CHECK-NOT:         memref.load
+// CHECK:             tile.store
+func.func @rows_in_turn(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %keys: index, %tiles: index) {
+  tile.launch grid(%tiles) persistent linear warps 4 in_turn stages 2
+      ins(%q, %k, %first : memref<?x64xbf16>, memref<?x64xbf16>, memref<?xi32>)
+      outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %F: memref<?xi32, strided<[1], offset: ?>>, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c64 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    %rows = tile.map {
+    ^bb0(%r: index):
+      %row = arith.addi %i, %r : index
+      %own = memref.load %F[%row] : memref<?xi32, strided<[1], offset: ?>>
+      tile.yield %own : i32
+    } -> !tile.fragment<64xi32>
+    %least, %greatest = tile.extremes %rows : !tile.fragment<64xi32>
+    %end = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %vt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %x = tile.mma %qt, %kt transpose_b : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16> -> !s
+      %key = arith.index_cast %j : index to i32
+      %is = arith.cmpi slt, %key, %greatest : i32
+      %m = scf.if %is -> (!s) {
+        %y = tile.map ins(%x : !s) rows(%rows : !tile.fragment<64xi32>) {
+        ^bb0(%a: f32, %own: i32, %r: index, %c: index):
+          %past = arith.cmpi sge, %key, %own : i32
+          %z = arith.select %past, %a, %zero : f32
+          tile.yield %z : f32
+        } -> !s
+        scf.yield %y : !s
+      } else {
+        scf.yield %x : !s
+      }
+      %p = tile.map ins(%m : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %t = arith.truncf %a : f32 to bf16
+        tile.yield %t : bf16
+      } -> !tile.fragment<64x64xbf16>
+      %acc1 = tile.mma %p, %vt into %acc : !tile.fragment<64x64xbf16>, !tile.shared<64x64xbf16>, !s -> !s
+      scf.yield %acc1 : !s
+    }
+    tile.store %end, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
 // What the launch writes may change in between.
 // CHECK-LABEL: func.func @written(
 // CHECK:       tile.role "compute"
