@@ -35,21 +35,22 @@ static SmallVector<Coordinate> dimensionsOf(unsigned coordinates) {
 }
 
 Value fovea::getNarrow(Value value) {
+  auto isNarrow = [](Value integer) {
+    auto type = dyn_cast<IntegerType>(integer.getType());
+    return type && type.getWidth() <= 32;
+  };
   Operation *op = value.getDefiningOp();
-  if (!isa_and_present<arith::IndexCastOp, arith::ExtSIOp>(op))
-    return value;
-  auto type = dyn_cast<IntegerType>(op->getOperand(0).getType());
-  return type && type.getWidth() <= 32 ? op->getOperand(0) : value;
+  if (isa_and_present<arith::IndexCastOp, arith::ExtSIOp>(op) &&
+      isNarrow(op->getOperand(0)))
+    return op->getOperand(0);
+  return isNarrow(value) ? value : Value();
 }
 
 /// Returns the type of the elements of the tables of `value`.
 static Type getTableType(OpBuilder &builder, Value value) {
   if (value.getType().isInteger(1))
     return value.getType();
-  auto type = dyn_cast<IntegerType>(getNarrow(value).getType());
-  if (type && type.getWidth() <= 32)
-    return builder.getI32Type();
-  return builder.getIndexType();
+  return getNarrow(value) ? Type(builder.getI32Type()) : builder.getIndexType();
 }
 
 /// Returns the extremes of no values: those that all others replace.
@@ -86,12 +87,12 @@ static std::pair<Value, Value> addPoint(OpBuilder &builder, Location loc,
                                         ArrayRef<Value> point,
                                         std::pair<Value, Value> extremes) {
   IRMapping computed;
-  bool isBoolean = value.getType().isInteger(1);
+  Value narrow = getNarrow(value);
   Value x = computeAt(
-      builder, mask, isBoolean ? value : getNarrow(value),
+      builder, mask, narrow ? narrow : value,
       [&](Coordinate c) { return point[getScoreDim(c)]; }, computed);
   auto [min, max] = extremes;
-  if (isBoolean)
+  if (value.getType().isInteger(1))
     return {arith::AndIOp::create(builder, loc, min, x),
             arith::OrIOp::create(builder, loc, max, x)};
   x = convert(builder, loc, x, min.getType());

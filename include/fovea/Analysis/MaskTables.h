@@ -27,8 +27,8 @@ struct RowTiles {
   getTile(IndexMath &math, mlir::Value number) const;
 };
 
-/// Returns the integer of at most 32 bits that `value` extends by its sign, or
-/// `value` itself if it is none that is extended.
+/// Returns the integer of at most 32 bits that `value` is, or that it extends
+/// by its sign; null for others.
 mlir::Value getNarrow(mlir::Value value);
 
 /// The minimum and maximum, in each block of rows or keys, of every value of a

@@ -206,8 +206,7 @@ FailureOr<Value> AttentionBuilder::getPartial(OnlineAttentionOp op) {
 bool AttentionBuilder::readsRows(Region &mask) {
   return mayHaveSequences(mask) &&
          llvm::all_of(tabledValues(mask), [](const TabledValue &tabled) {
-           auto type = dyn_cast<IntegerType>(getNarrow(tabled.value).getType());
-           return type && type.getWidth() <= 32;
+           return getNarrow(tabled.value) != nullptr;
          });
 }
 
@@ -218,14 +217,14 @@ SmallVector<Span> AttentionBuilder::emitExtremes(OpBuilder &builder,
   Type narrow = builder.getI32Type();
   return llvm::map_to_vector(tabledValues(mask), [&](const TabledValue &each) {
     bool isBoolean = each.value.getType().isInteger(1);
-    Value value = isBoolean ? each.value : getNarrow(each.value);
     Value rows = math.map(
         sizes.getRows().cloneWith(narrow), {}, {},
         [&](OpBuilder &body, ValueRange, ValueRange coordinates) -> Value {
           OpFoldResult row = coordinates[0], key = body.getIndexAttr(0);
-          Value read = tile.emitRegion(
-              body, mask, tile.getPlace(body, loc, row, key),
-              tile.getExisting(body, loc, row, key, mask), value, {});
+          Value read =
+              tile.emitRegion(body, mask, tile.getPlace(body, loc, row, key),
+                              tile.getExisting(body, loc, row, key, mask),
+                              getNarrow(each.value), {});
           if (read.getType() == narrow)
             return read;
           if (isBoolean)

@@ -21,6 +21,7 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -369,13 +370,13 @@ LogicalResult AttentionBuilder::convertFor(scf::ForOp op) {
     if (isa<TensorType>(inits.back().getType()))
       return fail("a running value does not begin as a linalg.fill");
   }
-  // The least position is 0: without this bound none is known.
-  Value end = op.getUpperBound();
+  // The least position is 0: without this bound none is known. Loops of other
+  // branches may have the same end.
+  Value end = op.getUpperBound(), whole = mapping.lookupOrDefault(end);
+  llvm::scope_exit restore([&] { mapping.map(end, whole); });
   if (!getConstantIntValue(end) && !end.getDefiningOp<tensor::DimOp>()) {
     IndexMath index(rewriter, loc);
-    OpFoldResult natural =
-        index.max(mapping.lookupOrDefault(end), index.constant(0));
-    mapping.map(end, index.materialize(natural));
+    mapping.map(end, index.materialize(index.max(whole, index.constant(0))));
   }
   FailureOr<Value> bound = getBound(op);
   if (failed(bound))

@@ -55,8 +55,8 @@ struct ScoreTile {
   bool mayLackQueries() const;
   bool mayLackKeys() const;
 
-  /// Returns the same tile with all of its keys, if `region` has coordinates of
-  /// keys clamped, and without keys that do not exist has not.
+  /// Returns the same tile with all of its keys, if it may lack some that
+  /// `region`, a mask that is there, would have to be told of.
   std::optional<ScoreTile> getWhole(mlir::Region &region) const;
 
   /// Returns batch, head, query and key of an element.

@@ -104,8 +104,8 @@ struct KeyStep {
 };
 
 /// Returns `scores`, or where `isNeeded` what `map` emits to mask them by a
-/// tile: by `tile`, whose clamps only a tile that `isShort` of keys needs, or
-/// by the same without them.
+/// tile: by `tile`, whose clamps, and test of keys that exist, only a tile that
+/// `isShort` of keys needs, or by the same without them.
 mlir::Value
 chooseMasked(FragmentMath &math, const ScoreTile &tile, mlir::Region &mask,
              mlir::Value scores, mlir::OpFoldResult isNeeded,

@@ -204,8 +204,9 @@ Value RowRead::hoist() {
   return rows;
 }
 
-/// Moves what the loop computes of rows alone in front of it.
-static void hoistExtremes(scf::ForOp loop) {
+/// Moves what the loop computes of rows, and warps ask of that, in front of it
+/// where it is the same in all steps.
+static void hoistUnchanging(scf::ForOp loop) {
   moveLoopInvariantCode(
       &loop.getRegion(),
       [&](Value value, Region *) { return loop.isDefinedOutsideOfLoop(value); },
@@ -251,7 +252,7 @@ void HoistRows::runOnOperation() {
           read.replaceBy(rows);
         ++numHoisted;
       }
-      hoistExtremes(loop);
+      hoistUnchanging(loop);
     }
   });
 }

@@ -345,8 +345,8 @@ def TileHoistRows : Pass<"tile-hoist-rows"> {
     makes for each element. Of more than two such reads those stay in the loop of
     which more than `tile.extremes` matter: each takes registers in all steps.
 
-    Maps over rows that are the same in all steps then, and their extremes, move in
-    front of the loop, too.
+    Maps over rows that are the same in all steps then, their extremes, and
+    `tile.any` of what does not change move in front of the loop, too.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
