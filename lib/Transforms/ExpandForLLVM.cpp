@@ -27,6 +27,10 @@ static FailureOr<size_t> applyToOwnOps(Operation *root,
   const auto &patternsByName = frozen.getOpSpecificNativePatterns();
   SmallVector<Operation *> ops;
   root->walk([&](Operation *op) {
+    // LLVM has these, and GPUs have an instruction for each.
+    if (isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+            arith::MinNumFOp>(op))
+      return;
     if (patternsByName.contains(op->getName()))
       ops.push_back(op);
   });

@@ -2,9 +2,9 @@
 
 // CHECK-LABEL: func.func @rounded(
 // CHECK-NOT:     arith.ceildivsi
-// CHECK-NOT:     arith.maximumf
 // CHECK:         arith.divsi
-// CHECK:         arith.cmpf ugt
+// CHECK-NOT:     arith.cmpf
+// CHECK:         arith.maximumf
 func.func @rounded(%a: index, %b: index, %x: f32, %y: f32) -> (index, f32) {
   %0 = arith.ceildivsi %a, %b : index
   %1 = arith.maximumf %x, %y : f32

@@ -99,7 +99,8 @@ def ExpandForLLVM : Pass<"expand-for-llvm"> {
     Runs the patterns of `arith-expand`, `expand-strided-metadata` and
     `lower-affine`, in this order. These passes look at all ops, and the second
     one folds them. This one looks only at ops that have a pattern, which are few
-    in a kernel that has an op for each element of a tile.
+    in a kernel that has an op for each element of a tile. Minima and maxima of
+    floats stay: LLVM has them.
   }];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",

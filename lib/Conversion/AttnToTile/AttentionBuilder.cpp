@@ -663,16 +663,24 @@ LogicalResult AttentionBuilder::convertFinalize(FinalizeOp op) {
     *running = emitCombinedParts(rewriter, op.getLoc(), sizes, *running, unit);
   if (sizes.keyWarps > 1)
     running->sum = exchangeParts(rewriter, op.getLoc(), running->sum);
+  Value sum = emitWholeSum(rewriter, op.getLoc(), sizes, *running, unit, init);
   auto type = cast<FloatType>(getElementTypeOrSelf(op.getOutput()));
   Value output =
-      emitOutput(rewriter, op.getLoc(), sizes, *running, unit, init, type);
+      emitOutput(rewriter, op.getLoc(), sizes, running->acc, sum, type);
   if (failed(storeTile(output, op.getResult(0), {2, 3})))
     return failure();
   if (!op.getLse())
     return success();
-  Value lse = emitLogSumExp(rewriter, op.getLoc(), sizes, *running, unit, init,
-                            cast<FloatType>(getElementTypeOrSelf(op.getLse())));
-  return storeTile(lse, op.getResult(1), {2});
+  Value lse =
+      emitLogSumExp(rewriter, op.getLoc(), sizes, running->max, sum, unit, init,
+                    cast<FloatType>(getElementTypeOrSelf(op.getLse())));
+  if (failed(storeTile(lse, op.getResult(1), {2})))
+    return failure();
+  if (!op.getRest())
+    return success();
+  Value rest = emitLogSumExpRest(rewriter, op.getLoc(), sizes, running->max,
+                                 sum, unit, lse);
+  return storeTile(rest, op.getResult(2), {2});
 }
 
 void AttentionBuilder::moveIntoChoice() {

@@ -718,50 +718,41 @@ Value fovea::exchangeParts(OpBuilder &builder, Location loc, Value parts) {
 // Results
 //===----------------------------------------------------------------------===//
 
-/// Returns the sum of each row.
-static Value emitSum(FragmentMath &math, const TileSizes &sizes,
-                     RunningValues running) {
-  if (sizes.getSums() == sizes.getRows())
-    return running.sum;
-  return math.reduce(Reduction::Add, running.sum,
-                     math.fill(sizes.getRows(), 0.0));
-}
-
-/// Returns the sum of each row with `init`, in units of the maximum's
-/// exponential: infinite where `init` is far above the maximum, as without
-/// keys.
-static Value emitSumWith(FragmentMath &math, const TileSizes &sizes,
-                         RunningValues running, ScoreUnit unit, Value init) {
-  Value sum = emitSum(math, sizes, running);
+Value fovea::emitWholeSum(OpBuilder &builder, Location loc,
+                          const TileSizes &sizes, RunningValues running,
+                          ScoreUnit unit, Value init) {
+  FragmentMath math(builder, loc);
+  Value sum = running.sum;
+  if (sizes.getSums() != sizes.getRows())
+    sum = math.reduce(Reduction::Add, sum, math.fill(sizes.getRows(), 0.0));
   if (!init)
     return sum;
   return math.map(
       sizes.getRows(), {sum, running.max, init}, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Location loc = sum.getLoc();
         Formula f = {body, loc, sizes.accumulation};
-        // In base 2. Without a state there is nothing to add, also to a row
-        // without keys.
-        Value score = f.mul(f.convert(elements[2]), std::numbers::log2e);
-        Value largest =
-            f.mul(elements[1], unit.emitProduct(body, loc, sizes.accumulation,
-                                                unit.getBase2()));
+        // Without a state there is nothing to add, also to a row without keys.
+        Value score = f.convert(elements[2]);
         Value isAbsent = f.isEqual(score, f.number(-kInfinity));
-        Value weight = f.make<math::Exp2Op>(f.sub(score, largest));
+        Value difference = f.make<math::FmaOp>(
+            elements[1],
+            unit.emitProduct(body, loc, sizes.accumulation, -unit.unit), score);
+        Value weight =
+            f.make<math::Exp2Op>(f.mul(difference, std::numbers::log2e));
         return f.add(elements[0], f.select(isAbsent, f.number(0.0), weight));
       });
 }
 
 Value fovea::emitOutput(OpBuilder &builder, Location loc,
-                        const TileSizes &sizes, RunningValues running,
-                        ScoreUnit unit, Value init, FloatType type) {
+                        const TileSizes &sizes, Value acc, Value sum,
+                        FloatType type) {
   FragmentMath math(builder, loc);
   auto constant = [&](OpBuilder &body, double value) {
     return createConstant(body, loc, sizes.accumulation, value);
   };
   // The sum is 0 only in rows without a key; otherwise it is finite.
   Value inverse = math.map(
-      sizes.getRows(), emitSumWith(math, sizes, running, unit, init), {},
+      sizes.getRows(), sum, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         Value quotient =
             arith::DivFOp::create(body, loc, constant(body, 1.0), elements[0]);
@@ -781,18 +772,18 @@ Value fovea::emitOutput(OpBuilder &builder, Location loc,
                });
   auto clear = [&] {
     return math.map(
-        sizes.getOutput(), running.acc, inverse,
+        sizes.getOutput(), acc, inverse,
         [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
           return arith::SelectOp::create(body, loc, isEmpty(body, elements[1]),
                                          constant(body, 0.0), elements[0]);
         });
   };
-  Value acc = math.choose(hasEmpty, sizes.getOutput(), clear,
-                          [&] { return running.acc; });
+  Value cleared =
+      math.choose(hasEmpty, sizes.getOutput(), clear, [&] { return acc; });
   auto result = FragmentType::get(
       builder.getContext(), sizes.getOutput().getShape(), type, LayoutAttr());
   return math.map(
-      result, acc, inverse,
+      result, cleared, inverse,
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         Value output =
             arith::MulFOp::create(body, loc, elements[0], elements[1]);
@@ -801,35 +792,52 @@ Value fovea::emitOutput(OpBuilder &builder, Location loc,
 }
 
 Value fovea::emitLogSumExp(OpBuilder &builder, Location loc,
-                           const TileSizes &sizes, RunningValues running,
+                           const TileSizes &sizes, Value max, Value sum,
                            ScoreUnit unit, Value init, FloatType type) {
-  FragmentMath math(builder, loc);
-  SmallVector<Value> inputs = {running.max, emitSum(math, sizes, running)};
+  SmallVector<Value> inputs = {max, sum};
   if (init)
     inputs.push_back(init);
-  return math.map(
-      sizes.getRows().cloneWith(type), inputs, {},
-      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Formula f = {body, loc, type};
-        Value log = math::Log2Op::create(body, loc, elements[1]);
-        log = f.mul(f.convert(log), std::numbers::ln2);
-        Value lse = f.make<math::FmaOp>(
-            f.convert(elements[0]),
-            unit.emitProduct(body, loc, type, unit.unit), log);
-        lse = f.select(isEqualTo(body, loc, elements[1], 0.0),
-                       f.number(-kInfinity), lse);
-        if (!init)
-          return lse;
-        Value first = f.convert(elements[2]);
-        Value largest = f.make<arith::MaxNumFOp>(lse, first);
-        Value least = f.make<arith::MinNumFOp>(lse, first);
-        Formula narrow = {body, loc, sizes.accumulation};
-        Value share = narrow.make<math::Exp2Op>(narrow.mul(
-            narrow.convert(f.sub(least, largest)), std::numbers::log2e));
-        Value sum = narrow.add(narrow.number(1.0), share);
-        Value rest =
-            f.mul(f.convert(narrow.make<math::Log2Op>(sum)), std::numbers::ln2);
-        Value isEmpty = f.isEqual(largest, f.number(-kInfinity));
-        return f.select(isEmpty, largest, f.add(largest, rest));
-      });
+  return FragmentMath(builder, loc)
+      .map(sizes.getRows().cloneWith(type), inputs, {},
+           [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+             Formula f = {body, loc, type};
+             Value log = math::Log2Op::create(body, loc, elements[1]);
+             Value lse = f.make<math::FmaOp>(
+                 f.convert(elements[0]),
+                 unit.emitProduct(body, loc, type, unit.unit),
+                 f.mul(f.convert(log), std::numbers::ln2));
+             lse = f.select(isEqualTo(body, loc, elements[1], 0.0),
+                            f.number(-kInfinity), lse);
+             if (!init)
+               return lse;
+             return f.select(isEqualTo(body, loc, elements[1], kInfinity),
+                             f.convert(elements[2]), lse);
+           });
+}
+
+Value fovea::emitLogSumExpRest(OpBuilder &builder, Location loc,
+                               const TileSizes &sizes, Value max, Value sum,
+                               ScoreUnit unit, Value lse) {
+  return FragmentMath(builder, loc)
+      .map(sizes.getRows(), {max, sum, lse}, {},
+           [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+             Formula f = {body, loc, sizes.accumulation};
+             Formula wide = {body, loc, body.getF64Type()};
+             // The unit is two numbers, since one would be rounded, too.
+             Value exact =
+                 unit.emitProduct(body, loc, body.getF64Type(), unit.unit);
+             Value nearest = f.convert(exact);
+             Value remainder =
+                 f.convert(wide.sub(exact, wide.convert(nearest)));
+             Value log =
+                 f.mul(f.make<math::Log2Op>(elements[1]), std::numbers::ln2);
+             Value ofMax =
+                 f.make<math::FmaOp>(elements[0], nearest, f.neg(elements[2]));
+             Value rest =
+                 f.add(ofMax, f.make<math::FmaOp>(elements[0], remainder, log));
+             for (double sum : {0.0, kInfinity})
+               rest = f.select(isEqualTo(body, loc, elements[1], sum),
+                               f.number(0.0), rest);
+             return rest;
+           });
 }

@@ -48,20 +48,33 @@ RunningValues emitCombinedParts(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value exchangeParts(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::Value parts);
 
-/// Returns the output `acc / sum` in elements of `type`; zeros in rows without
-/// a key. The sum is 0 in these rows only: in others it is at least the
-/// exponential of a maximum, about 1, or NaN. `init`, null or the score of one
-/// more key for each row, whose value is 0, adds to the sum.
-mlir::Value emitOutput(mlir::OpBuilder &builder, mlir::Location loc,
-                       const TileSizes &sizes, RunningValues running,
-                       ScoreUnit unit, mlir::Value init, mlir::FloatType type);
+/// Returns the sum of each row, in units of the exponential of its maximum.
+/// `init`, null or the score of one more key for each row, adds to it: the sum
+/// is infinite where that is far above the maximum, as without keys.
+mlir::Value emitWholeSum(mlir::OpBuilder &builder, mlir::Location loc,
+                         const TileSizes &sizes, RunningValues running,
+                         ScoreUnit unit, mlir::Value init);
 
-/// Returns the log-sum-exp in elements of `type`, with that of `init`; minus
-/// infinity in rows without a key.
+/// Returns the output `acc / sum` in elements of `type`, of the sum of each
+/// row; zeros in rows without a key. The sum is 0 in these rows only: in others
+/// it is at least the exponential of a maximum, about 1, or NaN.
+mlir::Value emitOutput(mlir::OpBuilder &builder, mlir::Location loc,
+                       const TileSizes &sizes, mlir::Value acc, mlir::Value sum,
+                       mlir::FloatType type);
+
+/// Returns the log-sum-exp in elements of `type`, of the maximum and the sum of
+/// each row; minus infinity in rows without a key, and `init` where the sum is
+/// infinite.
 mlir::Value emitLogSumExp(mlir::OpBuilder &builder, mlir::Location loc,
-                          const TileSizes &sizes, RunningValues running,
-                          ScoreUnit unit, mlir::Value init,
+                          const TileSizes &sizes, mlir::Value max,
+                          mlir::Value sum, ScoreUnit unit, mlir::Value init,
                           mlir::FloatType type);
+
+/// Returns what `lse`, the log-sum-exp in elements of the accumulator, is
+/// rounded by; 0 where the sum is 0 or infinite.
+mlir::Value emitLogSumExpRest(mlir::OpBuilder &builder, mlir::Location loc,
+                              const TileSizes &sizes, mlir::Value max,
+                              mlir::Value sum, ScoreUnit unit, mlir::Value lse);
 
 } // namespace fovea
 

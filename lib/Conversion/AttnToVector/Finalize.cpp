@@ -61,16 +61,35 @@ static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
                                    b.constant(wide, -kInfinity));
   };
   Value inverse = arith::DivFOp::create(b, b.constant(type, 1.0), sum);
-  Value lse = op.getLse();
+  Value lse = op.getLse(), rest = op.getRest();
+  // Where a rest is wanted, the logarithm is computed in f64.
+  Type lseType = !lse   ? type
+                 : rest ? b.getF64Type()
+                        : getElementTypeOrSelf(lse.getType());
+  auto storeLse = [&](Value all) {
+    Type stored = getElementTypeOrSelf(lse.getType());
+    Value nearest = b.convert(all, stored);
+    b.store(nearest, lse, row);
+    if (!rest)
+      return;
+    Value isInfinite = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ,
+                                             math::AbsFOp::create(b, all),
+                                             b.constant(lseType, kInfinity));
+    Value difference =
+        arith::SubFOp::create(b, all, b.convert(nearest, lseType));
+    b.store(b.convert(arith::SelectOp::create(
+                          b, isInfinite, b.constant(lseType, 0.0), difference),
+                      stored),
+            rest, row);
+  };
   if (init) {
     // With d the difference of the two, the smaller one is exp(-|d|) of the
     // larger one.
-    Type wide = lse ? getElementTypeOrSelf(lse.getType()) : type;
-    Value keys = getLogarithm(wide);
-    init = b.convert(init, wide);
+    Value keys = getLogarithm(lseType);
+    init = b.convert(init, lseType);
     Value largest = arith::MaxNumFOp::create(b, keys, init);
     Value isEmpty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, largest,
-                                          b.constant(wide, -kInfinity));
+                                          b.constant(lseType, -kInfinity));
     auto getPart = [&](Value part) -> Value {
       Value difference = arith::SubFOp::create(b, part, largest);
       return math::ExpOp::create(b, b.convert(difference, type));
@@ -78,16 +97,15 @@ static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
     Value ofKeys = getPart(keys);
     Value total = arith::AddFOp::create(b, ofKeys, getPart(init));
     if (lse) {
-      Value logarithm = math::LogOp::create(b, b.convert(total, wide));
+      Value logarithm = math::LogOp::create(b, b.convert(total, lseType));
       Value all = arith::AddFOp::create(b, largest, logarithm);
-      b.store(arith::SelectOp::create(b, isEmpty, b.constant(wide, -kInfinity),
-                                      all),
-              lse, row);
+      storeLse(arith::SelectOp::create(b, isEmpty,
+                                       b.constant(lseType, -kInfinity), all));
     }
     inverse = arith::MulFOp::create(b, inverse,
                                     arith::DivFOp::create(b, ofKeys, total));
   } else if (lse) {
-    b.store(getLogarithm(getElementTypeOrSelf(lse.getType())), lse, row);
+    storeLse(getLogarithm(lseType));
   }
 
   // A scalar condition would become a branch for each vector.

@@ -341,8 +341,9 @@ MutableOperandRange OnlineAttentionOp::getDpsInitsMutable() {
 }
 
 MutableOperandRange FinalizeOp::getDpsInitsMutable() {
-  return MutableOperandRange(
-      getOperation(), getOutputMutable().getOperandNumber(), getLse() ? 2 : 1);
+  return MutableOperandRange(getOperation(),
+                             getOutputMutable().getOperandNumber(),
+                             1 + (getLse() ? 1 : 0) + (getRest() ? 1 : 0));
 }
 
 MutableOperandRange OnlineBackwardOp::getDpsInitsMutable() {

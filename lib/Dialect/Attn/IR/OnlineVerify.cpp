@@ -389,12 +389,22 @@ LogicalResult FinalizeOp::verify() {
   if (getInitLse() && failed(verifyInitLse(*this, output, getInitLse(),
                                            getElementTypeOrSelf(acc))))
     return failure();
-  if (!lse)
+  if (!lse) {
+    if (getRest())
+      return emitOpError("expects `rest` only beside `lse`");
     return success();
+  }
   if (failed(verifyRank(*this, "lse", lse, 3)) ||
-      failed(verifyLogSumExp(*this, lse, getElementTypeOrSelf(acc))))
+      failed(verifyLogSumExp(*this, lse, getElementTypeOrSelf(acc))) ||
+      failed(verifySameShape(*this, "max", getMax(), "lse", lse)))
     return failure();
-  return verifySameShape(*this, "max", getMax(), "lse", lse);
+  Value rest = getRest();
+  if (!rest)
+    return success();
+  if (failed(verifyRank(*this, "rest", rest, 3)) ||
+      failed(verifyElementType(*this, "rest", rest, getElementTypeOrSelf(lse))))
+    return failure();
+  return verifySameShape(*this, "lse", lse, "rest", rest);
 }
 
 LogicalResult PackQueryOp::verify() {

@@ -114,7 +114,8 @@ static void toRunningValues(RewriterBase &rewriter, AttentionOp op,
   auto finalize = FinalizeOp::create(
       rewriter, loc, ValueRange(inits).getTypes(), running[0], running[1],
       running[2], merges ? Value() : op.getInitLse(), /*when=*/Value(),
-      inits[0], inits.size() == 2 ? inits[1] : Value(), /*natural=*/hasRegion);
+      inits[0], inits.size() == 2 ? inits[1] : Value(), /*rest=*/Value(),
+      /*natural=*/hasRegion);
   if (!merges)
     return rewriter.replaceOp(op, finalize);
   rewriter.replaceOp(

@@ -306,6 +306,10 @@ def FinalizeOp : Attn_DestinationOp<"finalize",
     as `lse`. `%lse0` is `[B, H, Sq]`, `[H, Sq]` or `[H]`, as in
     `attn.attention`. With `when(%c)` there is such a key only where `%c` holds.
 
+    A third result, `rest`, is what `lse` is rounded by, in its element type:
+    the sum of both is as near to the logarithm as a wider `lse` would be. Where
+    `lse` is infinite, `rest` is 0.
+
     ```mlir
     %o, %l = attn.finalize
         ins(%acc, %max, %sum : tensor<1x1x48x64xf32>, tensor<1x1x48xf32>,
@@ -318,13 +322,15 @@ def FinalizeOp : Attn_DestinationOp<"finalize",
                        Attn_TensorOrMemRef:$sum,
                        Optional<Attn_TensorOrMemRef>:$initLse,
                        Optional<I1>:$when, Attn_TensorOrMemRef:$output,
-                       Optional<Attn_TensorOrMemRef>:$lse, UnitAttr:$natural);
+                       Optional<Attn_TensorOrMemRef>:$lse,
+                       Optional<Attn_TensorOrMemRef>:$rest, UnitAttr:$natural);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     (`natural` $natural^)? `ins` `(` $acc `,` $max `,` $sum `:`
               type($acc) `,` type($max) `,` type($sum) `)`
     (`init` `(` $initLse^ `:` type($initLse) `)`)? (`when` `(` $when^ `)`)?
-    `outs` `(` $output (`,` $lse^)? `:` type($output) (`,` type($lse)^)? `)`
+    `outs` `(` $output (`,` $lse^)? (`,` $rest^)? `:`
+               type($output) (`,` type($lse)^)? (`,` type($rest)^)? `)`
     attr-dict (`->` type($results)^)?
   }];
   let hasVerifier = 1;

@@ -6,17 +6,18 @@
 //===----------------------------------------------------------------------===//
 //
 // A call of decoding waits for this, for a few parts of a few rows. What takes
-// time are waits, for memory and of threads for each other, and instructions,
-// which are not in the cache yet. So each feature finds weights itself, by few
-// instructions, and reads many parts before it needs the first.
+// time are waits for memory and the instructions of a thread, which has no
+// other to wait beside. So each feature finds weights itself, by few
+// instructions, and reads many parts before it needs the first; and threads
+// share the parts of a feature, where there are threads.
 //
 //===----------------------------------------------------------------------===//
 
 #include "MergeParts.h"
 
 #include "fovea/Analysis/Formula.h"
-#include "fovea/Analysis/IndexMath.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -30,169 +31,302 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// The parts that are read at once: all of a row of few, else so many.
+/// The parts that are read at once: all of few, else so many.
 static constexpr int64_t kFewParts = 4, kManyParts = 16;
+
+/// The features of a thread where threads share the parts, the threads of all
+/// groups, and the parts that each reads at once. With these the block fits
+/// beside one of the launch in front, whose end it waits for.
+static constexpr int64_t kFeaturesOfThread = 4, kMergeThreads = 128,
+                         kManyOfGroup = 8;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 namespace {
 
-/// Some parts of a row, as seen by a feature: the largest log-sum-exp, the sum
-/// of the weights relative to it, and that of the weighted outputs.
+/// Some parts of a row, as seen by a few features: the largest log-sum-exp, or
+/// the lowest number without a key; the sum of the weights relative to it, null
+/// for that of one part, 1; and the sums of the weighted outputs.
 struct Sums {
-  Value largest, weights, output;
+  Value largest, weights;
+  SmallVector<Value> outputs;
 
   static Sums get(ValueRange values) {
-    return {values[0], values[1], values[2]};
+    return {values[0], values[1],
+            llvm::to_vector_of<Value>(values.drop_front(2))};
   }
-  SmallVector<Value> getValues() const { return {largest, weights, output}; }
+  SmallVector<Value> getValues() const {
+    SmallVector<Value> values = {largest, weights};
+    llvm::append_range(values, outputs);
+    return values;
+  }
 };
 
-/// Adds up parts of a row for one feature.
-class PartsOfRow {
+/// Emits sums for a few features.
+class FeatureSums {
 public:
-  PartsOfRow(Location loc, Value outputs, Value lses, Value count,
-             Value feature)
-      : loc(loc), outputs(outputs), lses(lses), count(count), feature(feature),
-        type(cast<FloatType>(getElementTypeOrSelf(outputs))),
-        wide(cast<FloatType>(getElementTypeOrSelf(lses))) {}
+  FeatureSums(OpBuilder &builder, Location loc, Type type, ValueRange features,
+              int64_t most)
+      : builder(builder), loc(loc), f{builder, loc, type}, features(features),
+        most(most) {}
 
-  Sums add(OpBuilder &builder);
+  Sums addAll(ArrayRef<Sums> parts, ArrayRef<Value> rests = {});
+  /// Adds up the parts from `begin` to `end`, i32, of `row`.
+  Sums addRow(const RowParts &row, Value begin, Value end);
 
 private:
-  Sums addSome(OpBuilder &builder, Value first, int64_t terms,
+  FeatureSums inside(OpBuilder &nested) const {
+    return FeatureSums(nested, loc, f.type, features, most);
+  }
+  Sums addSome(const RowParts &row, Value first, Value end, int64_t terms,
                std::optional<Sums> before);
-  Sums addMany(OpBuilder &builder);
-  Value getIndex(OpBuilder &builder, int64_t value) {
-    return arith::ConstantIndexOp::create(builder, loc, value);
+  Value number(int64_t value) const {
+    return arith::ConstantIntOp::create(builder, loc, value, /*width=*/32);
   }
 
+  OpBuilder &builder;
   Location loc;
-  Value outputs, lses, count, feature;
-  FloatType type, wide;
+  Formula f;
+  ValueRange features;
+  /// The parts that are read at once.
+  int64_t most;
 };
 
 } // namespace
 
-/// Adds so many parts from `first` on, or as many as there are, to those
-/// `before`.
-Sums PartsOfRow::addSome(OpBuilder &builder, Value first, int64_t terms,
-                         std::optional<Sums> before) {
-  IndexMath math(builder, loc);
-  Formula f{builder, loc, type}, exact{builder, loc, wide};
-  Value lowest = exact.number(-kInfinity);
-  OpFoldResult last = math.sub(count, math.constant(1));
-  SmallVector<Value> ownLses, ownOutputs;
-  for (int64_t term = 0; term < terms; ++term) {
-    OpFoldResult number = math.add(first, math.constant(term));
-    Value part = math.materialize(math.min(number, last));
-    Value lse = tensor::ExtractOp::create(builder, loc, lses, part);
-    Value exists = math.materialize(math.less(number, count),
-                                    /*isBoolean=*/true);
-    ownLses.push_back(exact.select(exists, lse, lowest));
-    ownOutputs.push_back(tensor::ExtractOp::create(builder, loc, outputs,
-                                                   ValueRange{part, feature}));
+/// Adds up all of `parts`, of which `rests`, if there are any, are the
+/// logarithms of what their weights are multiplied by.
+Sums FeatureSums::addAll(ArrayRef<Sums> parts, ArrayRef<Value> rests) {
+  // In pairs, since each waits for the other. A difference to minus infinity
+  // would be NaN.
+  const llvm::fltSemantics &semantics =
+      cast<FloatType>(f.type).getFloatSemantics();
+  SmallVector<Value> maxima = {f.make<arith::ConstantOp>(builder.getFloatAttr(
+      f.type, APFloat::getLargest(semantics, /*Negative=*/true)))};
+  for (const Sums &part : parts)
+    maxima.push_back(part.largest);
+  while (maxima.size() > 1) {
+    SmallVector<Value> left;
+    for (size_t at = 0; at + 1 < maxima.size(); at += 2)
+      left.push_back(f.make<arith::MaximumFOp>(maxima[at], maxima[at + 1]));
+    if (maxima.size() % 2)
+      left.push_back(maxima.back());
+    maxima = std::move(left);
   }
 
-  // In pairs, since each waits for the other.
-  SmallVector<Value> most = ownLses;
-  if (before)
-    most.push_back(before->largest);
-  while (most.size() > 1) {
-    SmallVector<Value> rest;
-    for (size_t at = 0; at + 1 < most.size(); at += 2) {
-      Value isMore =
-          exact.compare(arith::CmpFPredicate::OGT, most[at + 1], most[at]);
-      rest.push_back(exact.select(isMore, most[at + 1], most[at]));
-    }
-    if (most.size() % 2)
-      rest.push_back(most.back());
-    most = std::move(rest);
-  }
-  Sums sums = {most.front(), f.number(0), f.number(0)};
-  auto getWeight = [&](Value lse) {
-    // Where no part has had a key, the difference is NaN.
-    Value isEmpty = exact.isEqual(lse, lowest);
-    Value exponent =
-        f.mul(f.convert(exact.sub(lse, sums.largest)), std::numbers::log2e);
-    Value weight = f.make<math::Exp2Op>(exponent, arith::FastMathFlags::afn);
-    return f.select(isEmpty, f.number(0), weight);
+  Sums all = {maxima.front(), {}, SmallVector<Value>(features.size())};
+  auto addTo = [&](Value &sum, Value term) {
+    sum = sum ? f.add(sum, term) : term;
   };
+  for (auto [number, part] : llvm::enumerate(parts)) {
+    Value exponent = f.sub(part.largest, all.largest);
+    if (!rests.empty() && rests[number])
+      exponent = f.add(exponent, rests[number]);
+    Value weight = f.make<math::Exp2Op>(f.mul(exponent, std::numbers::log2e),
+                                        arith::FastMathFlags::afn);
+    for (auto [sum, output] : llvm::zip_equal(all.outputs, part.outputs))
+      addTo(sum, f.mul(weight, output));
+    addTo(all.weights, part.weights ? f.mul(weight, part.weights) : weight);
+  }
+  return all;
+}
+
+/// Adds so many parts of `row` from `first` on, or as many as there are before
+/// `end`, to those `before`.
+Sums FeatureSums::addSome(const RowParts &row, Value first, Value end,
+                          int64_t terms, std::optional<Sums> before) {
+  Value last = f.make<arith::SubIOp>(end, number(1));
+  SmallVector<Sums> parts;
+  SmallVector<Value> rests;
   if (before) {
-    Value weight = getWeight(before->largest);
-    sums.weights = f.mul(before->weights, weight);
-    sums.output = f.mul(before->output, weight);
+    parts.push_back(*before);
+    rests.emplace_back();
   }
-  for (auto [lse, output] : llvm::zip_equal(ownLses, ownOutputs)) {
-    Value weight = getWeight(lse);
-    // The output of a part without a key may be anything.
-    Value product = f.select(f.isEqual(weight, f.number(0)), f.number(0),
-                             f.mul(weight, output));
-    sums.weights = f.add(sums.weights, weight);
-    sums.output = f.add(sums.output, product);
+  for (int64_t term = 0; term < terms; ++term) {
+    Value place = f.make<arith::AddIOp>(first, number(term));
+    Value exists = f.make<arith::CmpIOp>(arith::CmpIPredicate::slt, place, end);
+    Value nearest = f.make<arith::MinSIOp>(place, last);
+    Value part = f.make<arith::IndexCastOp>(builder.getIndexType(), nearest);
+    auto get = [&](Value tensor, ValueRange place) -> Value {
+      return f.make<tensor::ExtractOp>(tensor, place);
+    };
+    Value lse = get(row.lses, part);
+    rests.push_back(get(row.rests, part));
+    Sums read = {f.select(exists, lse, f.number(-kInfinity)), {}, {}};
+    // What is read again may be infinite.
+    for (Value feature : features)
+      read.outputs.push_back(f.select(
+          exists, get(row.outputs, ValueRange{part, feature}), f.number(0)));
+    parts.push_back(std::move(read));
   }
-  return sums;
+  return addAll(parts, rests);
 }
 
-/// Adds more than a few parts. No loop is in the way of the first ones.
-Sums PartsOfRow::addMany(OpBuilder &builder) {
-  Sums first = addSome(builder, getIndex(builder, 0), kManyParts, std::nullopt);
-  Value step = getIndex(builder, kManyParts);
-  auto rest = scf::ForOp::create(
-      builder, loc, step, count, step, first.getValues(),
-      [&](OpBuilder &nested, Location, Value at, ValueRange carried) {
-        Sums sums = addSome(nested, at, kManyParts, Sums::get(carried));
-        scf::YieldOp::create(nested, loc, sums.getValues());
-      });
-  return Sums::get(rest.getResults());
-}
-
-Sums PartsOfRow::add(OpBuilder &builder) {
-  IndexMath math(builder, loc);
-  Value areFew = math.materialize(
-      math.lessEqual(count, math.constant(kFewParts)), /*isBoolean=*/true);
+Sums FeatureSums::addRow(const RowParts &row, Value begin, Value end) {
+  Value count = f.make<arith::SubIOp>(end, begin);
+  Value areFew = f.make<arith::CmpIOp>(arith::CmpIPredicate::sle, count,
+                                       number(kFewParts));
   auto branch = scf::IfOp::create(
       builder, loc, areFew,
       [&](OpBuilder &nested, Location) {
-        Sums sums =
-            addSome(nested, getIndex(nested, 0), kFewParts, std::nullopt);
-        scf::YieldOp::create(nested, loc, sums.getValues());
+        Sums few = inside(nested).addSome(row, begin, end, kFewParts,
+                                          /*before=*/std::nullopt);
+        scf::YieldOp::create(nested, loc, few.getValues());
       },
       [&](OpBuilder &nested, Location) {
-        scf::YieldOp::create(nested, loc, addMany(nested).getValues());
+        // No loop is in the way of the first ones.
+        FeatureSums sums = inside(nested);
+        Sums first =
+            sums.addSome(row, begin, end, most, /*before=*/std::nullopt);
+        Value step = sums.number(most);
+        Value next = sums.f.make<arith::AddIOp>(begin, step);
+        auto rest = scf::ForOp::create(
+            nested, loc, next, end, step, first.getValues(),
+            [&](OpBuilder &inner, Location, Value at, ValueRange carried) {
+              Sums more =
+                  inside(inner).addSome(row, at, end, most, Sums::get(carried));
+              scf::YieldOp::create(inner, loc, more.getValues());
+            });
+        scf::YieldOp::create(nested, loc, rest.getResults());
       });
   return Sums::get(branch.getResults());
 }
 
-MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
-                                  Value outputs, Value lses, Value count,
-                                  Value room, FloatType lse) {
-  SmallVector<Value> rooms = {room};
-  OpFoldResult features = tensor::getMixedSize(builder, loc, room, /*dim=*/0);
-  if (lse)
-    rooms.push_back(
-        tensor::EmptyOp::create(builder, loc, ArrayRef(features), lse));
-  SmallVector<AffineMap> maps(rooms.size(), builder.getMultiDimIdentityMap(1));
+/// Emits an op of one loop for each dimension of `rooms`, whose elements
+/// `emit` returns.
+static SmallVector<Value>
+emitPoints(OpBuilder &builder, Location loc, ValueRange rooms,
+           llvm::function_ref<SmallVector<Value>(OpBuilder &, ValueRange point)>
+               emit) {
+  unsigned rank = cast<RankedTensorType>(rooms[0].getType()).getRank();
+  SmallVector<AffineMap> maps(rooms.size(),
+                              builder.getMultiDimIdentityMap(rank));
+  SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
   auto body = [&](OpBuilder &nested, Location, ValueRange) {
-    Value feature = linalg::IndexOp::create(nested, loc, 0);
-    Sums sums = PartsOfRow(loc, outputs, lses, count, feature).add(nested);
-    Formula f{nested, loc, sums.weights.getType()},
-        exact{nested, loc, sums.largest.getType()};
+    SmallVector<Value> point;
+    for (unsigned dim = 0; dim < rank; ++dim)
+      point.push_back(linalg::IndexOp::create(nested, loc, dim));
+    linalg::YieldOp::create(nested, loc, emit(nested, point));
+  };
+  return llvm::to_vector_of<Value>(
+      linalg::GenericOp::create(builder, loc, rooms.getTypes(), ValueRange(),
+                                rooms, maps, loops, body)
+          .getResults());
+}
+
+namespace {
+/// The sums of groups of the parts of a row, [groups, threads] each.
+struct GroupSums {
+  int64_t count;
+  /// The threads of a group. Features of a thread are so far apart.
+  int64_t threads;
+  Sums sums;
+};
+} // namespace
+
+/// Emits the sums of the `count` parts of `row` by as many groups of threads as
+/// there are threads for.
+static GroupSums addGroups(OpBuilder &builder, Location loc,
+                           const RowParts &row, Value count, int64_t features) {
+  int64_t perThread = kFeaturesOfThread;
+  while (features % perThread)
+    perThread /= 2;
+  GroupSums groups;
+  groups.threads = features / perThread;
+  groups.count = llvm::bit_floor<uint64_t>(
+      std::max<int64_t>(kMergeThreads / groups.threads, 1));
+  auto type = cast<FloatType>(getElementTypeOrSelf(row.outputs));
+  Value room = tensor::EmptyOp::create(
+      builder, loc, ArrayRef{groups.count, groups.threads}, type);
+  auto emit = [&](OpBuilder &nested, ValueRange point) {
+    Formula f = {nested, loc, type};
+    auto number = [&](int64_t value) -> Value {
+      return f.make<arith::ConstantIntOp>(value, /*width=*/32);
+    };
+    Value group = f.make<arith::IndexCastOp>(nested.getI32Type(), point[0]);
+    Value size = f.make<arith::DivUIOp>(
+        f.make<arith::AddIOp>(count, number(groups.count - 1)),
+        number(groups.count));
+    Value begin = f.make<arith::MulIOp>(group, size);
+    Value end =
+        f.make<arith::MinSIOp>(f.make<arith::AddIOp>(begin, size), count);
+    SmallVector<Value> ofThread = {point[1]};
+    for (int64_t more = 1; more < perThread; ++more)
+      ofThread.push_back(f.make<arith::AddIOp>(
+          point[1], f.make<arith::ConstantIndexOp>(more * groups.threads)));
+    return FeatureSums(nested, loc, type, ofThread, kManyOfGroup)
+        .addRow(row, begin, end)
+        .getValues();
+  };
+  groups.sums = Sums::get(
+      emitPoints(builder, loc, SmallVector<Value>(2 + perThread, room), emit));
+  return groups;
+}
+
+/// Emits the sum of `groups` at `feature`.
+static Sums addGroupsOf(OpBuilder &builder, Location loc,
+                        const GroupSums &groups, Value feature) {
+  auto type = cast<FloatType>(getElementTypeOrSelf(groups.sums.largest));
+  Formula f = {builder, loc, type};
+  auto number = [&](int64_t value) -> Value {
+    return f.make<arith::ConstantIndexOp>(value);
+  };
+  Value thread = f.make<arith::RemUIOp>(feature, number(groups.threads));
+  SmallVector<Sums> parts;
+  for (int64_t group = 0; group < groups.count; ++group) {
+    auto get = [&](Value tensor) -> Value {
+      return f.make<tensor::ExtractOp>(tensor,
+                                       ValueRange{number(group), thread});
+    };
+    Value output;
+    for (auto [more, outputs] : llvm::enumerate(groups.sums.outputs)) {
+      Value own = get(outputs);
+      Value isBefore = f.make<arith::CmpIOp>(arith::CmpIPredicate::ult, feature,
+                                             number(more * groups.threads));
+      output = output ? f.select(isBefore, output, own) : own;
+    }
+    parts.push_back(
+        {get(groups.sums.largest), get(groups.sums.weights), {output}});
+  }
+  return FeatureSums(builder, loc, type, feature, kManyParts).addAll(parts);
+}
+
+MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
+                                  const RowParts &row, Value count,
+                                  bool areShared, Value room, FloatType lse) {
+  int64_t known = cast<RankedTensorType>(room.getType()).getDimSize(0);
+  count = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), count);
+  std::optional<GroupSums> groups;
+  if (areShared && !ShapedType::isDynamic(known))
+    groups = addGroups(builder, loc, row, count, known);
+  SmallVector<Value> rooms = {room};
+  if (lse)
+    rooms.push_back(tensor::EmptyOp::create(
+        builder, loc, tensor::getMixedSizes(builder, loc, room), lse));
+  auto type = cast<FloatType>(getElementTypeOrSelf(row.outputs));
+  auto emit = [&](OpBuilder &nested, ValueRange point) {
+    Formula f = {nested, loc, type};
+    Sums sums;
+    if (groups) {
+      sums = addGroupsOf(nested, loc, *groups, point[0]);
+    } else {
+      Value zero = f.make<arith::ConstantIntOp>(0, /*width=*/32);
+      sums = FeatureSums(nested, loc, type, point, kManyParts)
+                 .addRow(row, zero, count);
+    }
     Value isEmpty = f.isEqual(sums.weights, f.number(0));
     Value output =
-        f.select(isEmpty, f.number(0), f.div(sums.output, sums.weights));
+        f.select(isEmpty, f.number(0), f.div(sums.outputs[0], sums.weights));
     SmallVector<Value> results = {
         convertFloats(nested, loc, output, getElementTypeOrSelf(room))};
     if (lse) {
-      Value logarithm = exact.convert(f.make<math::LogOp>(sums.weights));
-      Value all = exact.select(isEmpty, exact.number(-kInfinity),
-                               exact.add(sums.largest, logarithm));
-      results.push_back(convertFloats(nested, loc, all, lse));
+      Formula wide = {nested, loc, lse};
+      Value logarithm = wide.convert(f.make<math::LogOp>(sums.weights));
+      Value all = wide.add(wide.convert(sums.largest), logarithm);
+      results.push_back(wide.select(isEmpty, wide.number(-kInfinity), all));
     }
-    linalg::YieldOp::create(nested, loc, results);
+    return results;
   };
-  auto merged = linalg::GenericOp::create(
-      builder, loc, ValueRange(rooms).getTypes(), ValueRange(), rooms, maps,
-      utils::IteratorType::parallel, body);
-  return {merged.getResult(0), lse ? merged.getResult(1) : Value()};
+  SmallVector<Value> merged = emitPoints(builder, loc, rooms, emit);
+  return {merged[0], lse ? merged[1] : Value()};
 }

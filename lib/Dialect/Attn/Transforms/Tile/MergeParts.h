@@ -19,12 +19,20 @@ struct MergedRow {
   mlir::Value output, lse;
 };
 
-/// Emits the sum of `count` parts of a row, at least one: their `outputs`,
-/// [parts, features], and log-sum-exps `lses`, [parts], minus infinity without
-/// a key. Parts are added in their order. The output, 0 of a row without a key,
-/// gets the shape and type of `room`, and the log-sum-exp the type `lse`.
+/// The parts of a row, of one type of elements: outputs, [parts, features],
+/// log-sum-exps, [parts], minus infinity without a key, and what these are
+/// rounded by, [parts].
+struct RowParts {
+  mlir::Value outputs, lses, rests;
+};
+
+/// Emits the sum of the first `count` of the parts of `row`, at least one, in
+/// their order; where `areShared`, groups of threads add parts of them, and
+/// these are added. The output, 0 of a
+/// row without a key, gets the shape and type of `room`, and the log-sum-exp
+/// the type `lse`.
 MergedRow mergeParts(mlir::OpBuilder &builder, mlir::Location loc,
-                     mlir::Value outputs, mlir::Value lses, mlir::Value count,
+                     const RowParts &row, mlir::Value count, bool areShared,
                      mlir::Value room, mlir::FloatType lse);
 
 } // namespace fovea::attn

@@ -151,23 +151,29 @@ static void insertResults(RewriterBase &rewriter, scf::ForallOp forall,
   }
 }
 
-/// Emits `tile` with elements of type `element`.
-static Value convertTile(OpBuilder &builder, Location loc, Value tile,
-                         FloatType element) {
-  auto type = cast<RankedTensorType>(tile.getType());
-  if (type.getElementType() == element)
-    return tile;
-  AffineMap map = builder.getMultiDimIdentityMap(type.getRank());
+/// Emits the sums of the elements of `tiles`, of one shape, in elements of type
+/// `element`.
+static Value addTiles(OpBuilder &builder, Location loc, ValueRange tiles,
+                      FloatType element) {
+  Value first = tiles.front();
+  auto type = cast<RankedTensorType>(first.getType());
+  if (tiles.size() == 1 && type.getElementType() == element)
+    return first;
+  SmallVector<AffineMap> maps(tiles.size() + 1,
+                              builder.getMultiDimIdentityMap(type.getRank()));
   SmallVector<utils::IteratorType> loops(type.getRank(),
                                          utils::IteratorType::parallel);
   Value room = tensor::EmptyOp::create(
-      builder, loc, tensor::getMixedSizes(builder, loc, tile), element);
+      builder, loc, tensor::getMixedSizes(builder, loc, first), element);
   auto body = [&](OpBuilder &nested, Location loc, ValueRange elements) {
-    linalg::YieldOp::create(nested, loc,
-                            convertFloats(nested, loc, elements[0], element));
+    Formula f = {nested, loc, element};
+    Value sum = f.convert(elements[0]);
+    for (Value more : elements.drop_front().take_front(tiles.size() - 1))
+      sum = f.add(sum, f.convert(more));
+    linalg::YieldOp::create(nested, loc, sum);
   };
-  return linalg::GenericOp::create(builder, loc, room.getType(), tile, room,
-                                   ArrayRef{map, map}, loops, body)
+  return linalg::GenericOp::create(builder, loc, room.getType(), tiles, room,
+                                   maps, loops, body)
       .getResult(0);
 }
 
@@ -182,7 +188,7 @@ static void insertPartOrWhole(RewriterBase &rewriter, scf::ForallOp forall,
                               OpFoldResult columns) {
   Location loc = tile.getLoc();
   OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1);
-  size_t count = tile->getNumResults();
+  ValueRange results = tile->getResults();
   rewriter.setInsertionPoint(tile);
   IndexMath math(rewriter, loc);
   Value isWhole = WorkList::isWhole(rewriter, loc, parts);
@@ -190,9 +196,15 @@ static void insertPartOrWhole(RewriterBase &rewriter, scf::ForallOp forall,
                rowsOfWhole = math.select(isWhole, rows, math.constant(0));
   rewriter.setInsertionPointAfter(tile);
   for (auto [number, out] : llvm::enumerate(forall.getRegionIterArgs())) {
-    bool isOfPart = number < count;
-    Value value = convertTile(rewriter, loc, tile->getResult(number % count),
-                              cast<FloatType>(getElementTypeOrSelf(out)));
+    bool isOfPart = number < results.size();
+    ValueRange terms = results.slice(number % results.size(), 1);
+    auto element = cast<FloatType>(getElementTypeOrSelf(out));
+    // The log-sum-exp of a whole may have room for what that of a part has not.
+    if (getElementTypeOrSelf(terms[0]).getIntOrFloatBitWidth() <
+            element.getWidth() &&
+        terms[0] == results[1])
+      terms = results.drop_front();
+    Value value = addTiles(rewriter, loc, terms, element);
     auto dims = cast<RankedTensorType>(value.getType()).getRank();
     SmallVector<OpFoldResult> extent = {
         one, one, isOfPart ? rowsOfPart : rowsOfWhole, columns};
@@ -268,8 +280,12 @@ tileParts(RewriterBase &rewriter, FinalizeOp root, int64_t queryTile,
     count = math.max(math.truncDiv(count, math.max(sizes[0], math.constant(1))),
                      math.constant(1));
   // The workspace has a dimension of items for that of batches, or one of parts
-  // beside it. An f64 has room for the logarithm of a sum beside large scores.
-  Type types[] = {getElementTypeOrSelf(root.getAcc()), rewriter.getF64Type()};
+  // beside it. An f64 has room for the logarithm of a sum beside large scores,
+  // and so have two numbers, of which some merge computes less.
+  Type accumulation = getElementTypeOrSelf(root.getAcc());
+  SmallVector<Type> types = {accumulation, rewriter.getF64Type()};
+  if (list)
+    types = {accumulation, accumulation, accumulation};
   SmallVector<OpFoldResult> shape = sizes;
   if (list)
     shape.front() = list->getSize();
@@ -277,10 +293,11 @@ tileParts(RewriterBase &rewriter, FinalizeOp root, int64_t queryTile,
     shape.insert(shape.begin(), count);
   SmallVector<Value> workspaces, wholes;
   for (auto [number, type] : llvm::enumerate(types)) {
+    unsigned dropped = number ? 1 : 0;
     workspaces.push_back(tensor::EmptyOp::create(
-        rewriter, loc, ArrayRef(shape).drop_back(number), type));
+        rewriter, loc, ArrayRef(shape).drop_back(dropped), type));
     wholes.push_back(tensor::EmptyOp::create(
-        rewriter, loc, ArrayRef(sizes).drop_back(number), type));
+        rewriter, loc, ArrayRef(sizes).drop_back(dropped), type));
   }
   SmallVector<Value> outs = workspaces;
   if (list)
@@ -320,10 +337,10 @@ tileParts(RewriterBase &rewriter, FinalizeOp root, int64_t queryTile,
       isFirst = inside.logicalAnd(isFirst, when);
     when = inside.materialize(isFirst, /*isBoolean=*/true);
   }
-  auto whole = FinalizeOp::create(rewriter, loc, ValueRange(wholes).getTypes(),
-                                  root.getAcc(), root.getMax(), root.getSum(),
-                                  root.getInitLse(), when, wholes[0], wholes[1],
-                                  root.getNatural());
+  auto whole = FinalizeOp::create(
+      rewriter, loc, ValueRange(wholes).getTypes(), root.getAcc(),
+      root.getMax(), root.getSum(), root.getInitLse(), when, wholes[0],
+      wholes[1], list ? wholes[2] : Value(), root.getNatural());
   AffineExpr d0 = rewriter.getAffineDimExpr(0),
              s0 = rewriter.getAffineSymbolExpr(0);
   OpFoldResult rows = step;
@@ -354,8 +371,8 @@ tileParts(RewriterBase &rewriter, FinalizeOp root, int64_t queryTile,
   insertPartOrWhole(rewriter, forall, tile, part->count, first, place, rows,
                     sizes[3]);
   rewriter.setInsertionPointAfter(forall);
-  list->merge(rewriter, root, forall.getResults().take_front(2),
-              forall.getResults().drop_front(2));
+  list->merge(rewriter, root, forall.getResults().take_front(types.size()),
+              forall.getResults().drop_front(types.size()));
   return forall;
 }
 

@@ -176,6 +176,7 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
   OpFoldResult one = rewriter.getIndexAttr(1);
 
   WorkList list;
+  list.isByThreads = schedule.getWarps() > 0;
   IndexMath math(rewriter, loc);
   OpFoldResult extra;
   if ((list.partSize = schedule.getSplitSize())) {
@@ -326,12 +327,13 @@ Value WorkList::isWhole(OpBuilder &builder, Location loc, OpFoldResult parts) {
                           /*isBoolean=*/true);
 }
 
-/// Emits row `row` of the results of which there are `parts`, outputs and
-/// log-sum-exps, so many from `begin` on, into `slices`.
+/// Emits row `row` of the results of which there are `parts`, outputs,
+/// log-sum-exps and the rests of these, so many from `begin` on, into
+/// `slices`. Groups of threads share the parts if `areShared`.
 static SmallVector<Value> emitMergedRow(OpBuilder &builder, Location loc,
                                         ValueRange parts, ValueRange row,
                                         Value begin, Value count,
-                                        ValueRange slices) {
+                                        bool areShared, ValueRange slices) {
   OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
   int64_t features =
       cast<RankedTensorType>(parts.front().getType()).getDimSize(3);
@@ -355,8 +357,8 @@ static SmallVector<Value> emitMergedRow(OpBuilder &builder, Location loc,
   FloatType lse;
   if (slices.size() > 1)
     lse = cast<FloatType>(getElementTypeOrSelf(slices[1]));
-  MergedRow merged =
-      mergeParts(builder, loc, ofRow[0], ofRow[1], count, slices.front(), lse);
+  MergedRow merged = mergeParts(builder, loc, {ofRow[0], ofRow[1], ofRow[2]},
+                                count, areShared, slices.front(), lse);
   SmallVector<Value> results = {merged.output};
   if (lse) {
     Value first = getIndex(builder, loc, 0);
@@ -405,9 +407,9 @@ void WorkList::merge(RewriterBase &rewriter, FinalizeOp root, ValueRange parts,
           scf::YieldOp::create(nested, loc, slices);
         },
         [&, begin = begin, count = count](OpBuilder &nested, Location loc) {
-          scf::YieldOp::create(
-              nested, loc,
-              emitMergedRow(nested, loc, parts, row, begin, count, slices));
+          scf::YieldOp::create(nested, loc,
+                               emitMergedRow(nested, loc, parts, row, begin,
+                                             count, isByThreads, slices));
         });
     auto parallel = scf::InParallelOp::create(builder, loc);
     builder.setInsertionPointToStart(parallel.getBody());

@@ -69,8 +69,8 @@ public:
 
   /// Replaces `root` by `wholes`, which have the results of batches of one part
   /// already, and get the sums of those of others: of the outputs [W, H, Sq,
-  /// Dv] and the log-sum-exps [W, H, Sq], in f64, of their items, `parts`, in
-  /// the order of their keys.
+  /// Dv], the log-sum-exps [W, H, Sq] and what these are rounded by, of their
+  /// items, `parts`, in the order of their keys.
   void merge(mlir::RewriterBase &rewriter, FinalizeOp root,
              mlir::ValueRange parts, mlir::ValueRange wholes) const;
 
@@ -84,6 +84,8 @@ private:
   /// The size of a part, if that is given, and the number of one without a key.
   int64_t partSize = 0;
   mlir::Value noPart;
+  /// True if blocks of threads compute items.
+  bool isByThreads = false;
   /// True if there is one batch.
   mlir::Value isOne;
   /// By batch.
