@@ -34,11 +34,11 @@ using namespace fovea::attn;
 /// The parts that are read at once: all of few, else so many.
 static constexpr int64_t kFewParts = 4, kManyParts = 16;
 
-/// The features of a thread where threads share the parts, the threads of all
-/// groups, and the parts that each reads at once. With these the block fits
-/// beside one of the launch in front, whose end it waits for.
-static constexpr int64_t kFeaturesOfThread = 4, kMergeThreads = 128,
-                         kManyOfGroup = 8;
+/// The features of a thread where threads share the parts, the most threads of
+/// a row, and how many parts all of them may read at once. With these the block
+/// fits beside one of the launch in front, whose end it waits for.
+static constexpr int64_t kFeaturesOfThread = 4, kMostThreads = 256,
+                         kPartsOfThreads = 2048;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -224,17 +224,21 @@ struct GroupSums {
 };
 } // namespace
 
-/// Emits the sums of the `count` parts of `row` by as many groups of threads as
-/// there are threads for.
+/// Emits the sums of the `count` parts of `row`, usually at most so many, by
+/// groups of threads, which have a few parts each.
 static GroupSums addGroups(OpBuilder &builder, Location loc,
-                           const RowParts &row, Value count, int64_t features) {
+                           const RowParts &row, Value count, int64_t usual,
+                           int64_t features) {
   int64_t perThread = kFeaturesOfThread;
   while (features % perThread)
     perThread /= 2;
   GroupSums groups;
   groups.threads = features / perThread;
-  groups.count = llvm::bit_floor<uint64_t>(
-      std::max<int64_t>(kMergeThreads / groups.threads, 1));
+  int64_t most = std::min<int64_t>(kMostThreads / groups.threads,
+                                   llvm::divideCeil(usual, kFewParts));
+  groups.count = llvm::bit_floor<uint64_t>(std::max<int64_t>(most, 1));
+  int64_t atOnce = std::clamp(kPartsOfThreads / (groups.count * groups.threads),
+                              kFewParts, kManyParts);
   auto type = cast<FloatType>(getElementTypeOrSelf(row.outputs));
   Value room = tensor::EmptyOp::create(
       builder, loc, ArrayRef{groups.count, groups.threads}, type);
@@ -254,7 +258,7 @@ static GroupSums addGroups(OpBuilder &builder, Location loc,
     for (int64_t more = 1; more < perThread; ++more)
       ofThread.push_back(f.make<arith::AddIOp>(
           point[1], f.make<arith::ConstantIndexOp>(more * groups.threads)));
-    return FeatureSums(nested, loc, type, ofThread, kManyOfGroup)
+    return FeatureSums(nested, loc, type, ofThread, atOnce)
         .addRow(row, begin, end)
         .getValues();
   };
@@ -293,12 +297,12 @@ static Sums addGroupsOf(OpBuilder &builder, Location loc,
 
 MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
                                   const RowParts &row, Value count,
-                                  bool areShared, Value room, FloatType lse) {
+                                  int64_t usual, Value room, FloatType lse) {
   int64_t known = cast<RankedTensorType>(room.getType()).getDimSize(0);
   count = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), count);
   std::optional<GroupSums> groups;
-  if (areShared && !ShapedType::isDynamic(known))
-    groups = addGroups(builder, loc, row, count, known);
+  if (usual && !ShapedType::isDynamic(known))
+    groups = addGroups(builder, loc, row, count, usual, known);
   SmallVector<Value> rooms = {room};
   if (lse)
     rooms.push_back(tensor::EmptyOp::create(

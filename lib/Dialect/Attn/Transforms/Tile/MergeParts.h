@@ -27,12 +27,12 @@ struct RowParts {
 };
 
 /// Emits the sum of the first `count` of the parts of `row`, at least one, in
-/// their order; where `areShared`, groups of threads add parts of them, and
-/// these are added. The output, 0 of a
-/// row without a key, gets the shape and type of `room`, and the log-sum-exp
-/// the type `lse`.
+/// their order. If `usual` is not 0, the usual number of parts of a row of
+/// several, groups of threads add some each, and then these sums are added. The
+/// output, 0 of a row without a key, gets the shape and type of `room`, and the
+/// log-sum-exp the type `lse`.
 MergedRow mergeParts(mlir::OpBuilder &builder, mlir::Location loc,
-                     const RowParts &row, mlir::Value count, bool areShared,
+                     const RowParts &row, mlir::Value count, int64_t usual,
                      mlir::Value room, mlir::FloatType lse);
 
 } // namespace fovea::attn

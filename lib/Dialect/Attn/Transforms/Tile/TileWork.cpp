@@ -22,6 +22,9 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
+/// How many parts of a size a batch is expected to have.
+static constexpr int64_t kUsualParts = 16;
+
 /// Returns true if captured tensors are read at the batch.
 static bool readsByBatch(Region &mask) {
   return mask
@@ -176,7 +179,9 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
   OpFoldResult one = rewriter.getIndexAttr(1);
 
   WorkList list;
-  list.isByThreads = schedule.getWarps() > 0;
+  if (schedule.getWarps())
+    list.usualParts =
+        schedule.getSplitSize() ? kUsualParts : schedule.getSplit();
   IndexMath math(rewriter, loc);
   OpFoldResult extra;
   if ((list.partSize = schedule.getSplitSize())) {
@@ -329,11 +334,11 @@ Value WorkList::isWhole(OpBuilder &builder, Location loc, OpFoldResult parts) {
 
 /// Emits row `row` of the results of which there are `parts`, outputs,
 /// log-sum-exps and the rests of these, so many from `begin` on, into
-/// `slices`. Groups of threads share the parts if `areShared`.
+/// `slices`. `usual` is as in `mergeParts`.
 static SmallVector<Value> emitMergedRow(OpBuilder &builder, Location loc,
                                         ValueRange parts, ValueRange row,
-                                        Value begin, Value count,
-                                        bool areShared, ValueRange slices) {
+                                        Value begin, Value count, int64_t usual,
+                                        ValueRange slices) {
   OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
   int64_t features =
       cast<RankedTensorType>(parts.front().getType()).getDimSize(3);
@@ -358,7 +363,7 @@ static SmallVector<Value> emitMergedRow(OpBuilder &builder, Location loc,
   if (slices.size() > 1)
     lse = cast<FloatType>(getElementTypeOrSelf(slices[1]));
   MergedRow merged = mergeParts(builder, loc, {ofRow[0], ofRow[1], ofRow[2]},
-                                count, areShared, slices.front(), lse);
+                                count, usual, slices.front(), lse);
   SmallVector<Value> results = {merged.output};
   if (lse) {
     Value first = getIndex(builder, loc, 0);
@@ -409,7 +414,7 @@ void WorkList::merge(RewriterBase &rewriter, FinalizeOp root, ValueRange parts,
         [&, begin = begin, count = count](OpBuilder &nested, Location loc) {
           scf::YieldOp::create(nested, loc,
                                emitMergedRow(nested, loc, parts, row, begin,
-                                             count, isByThreads, slices));
+                                             count, usualParts, slices));
         });
     auto parallel = scf::InParallelOp::create(builder, loc);
     builder.setInsertionPointToStart(parallel.getBody());

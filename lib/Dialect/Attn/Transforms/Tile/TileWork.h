@@ -84,8 +84,9 @@ private:
   /// The size of a part, if that is given, and the number of one without a key.
   int64_t partSize = 0;
   mlir::Value noPart;
-  /// True if blocks of threads compute items.
-  bool isByThreads = false;
+  /// The usual number of parts of a batch, where threads can share them; else
+  /// 0.
+  int64_t usualParts = 0;
   /// True if there is one batch.
   mlir::Value isOne;
   /// By batch.
