@@ -45,41 +45,48 @@ static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 namespace {
 
 /// Some parts of a row, as seen by a few features: the largest log-sum-exp, or
-/// the lowest number without a key; the sum of the weights relative to it, null
-/// for that of one part, 1; and the sums of the weighted outputs.
+/// the lowest number without a key, and what it is rounded by; the sum of the
+/// weights relative to both, null for that of one part, 1; and the sums of the
+/// weighted outputs.
 struct Sums {
-  Value largest, weights;
+  Value largest, rest, weights;
   SmallVector<Value> outputs;
 
   static Sums get(ValueRange values) {
-    return {values[0], values[1],
-            llvm::to_vector_of<Value>(values.drop_front(2))};
+    return {values[0], values[1], values[2],
+            llvm::to_vector_of<Value>(values.drop_front(3))};
   }
   SmallVector<Value> getValues() const {
-    SmallVector<Value> values = {largest, weights};
+    SmallVector<Value> values = {largest, rest, weights};
     llvm::append_range(values, outputs);
     return values;
   }
 };
 
+/// The parts of a row that are added up: every `stride`-th from `first` on, and
+/// how many are read at once. Their order, and which are added together, does
+/// not depend on how many more there are, so that a row's bits do not.
+struct Selection {
+  Value first;
+  int64_t stride, atOnce;
+};
+
 /// Emits sums for a few features.
 class FeatureSums {
 public:
-  FeatureSums(OpBuilder &builder, Location loc, Type type, ValueRange features,
-              int64_t most)
-      : builder(builder), loc(loc), f{builder, loc, type}, features(features),
-        most(most) {}
+  FeatureSums(OpBuilder &builder, Location loc, Type type, ValueRange features)
+      : builder(builder), loc(loc), f{builder, loc, type}, features(features) {}
 
-  Sums addAll(ArrayRef<Sums> parts, ArrayRef<Value> rests = {});
-  /// Adds up the parts from `begin` to `end`, i32, of `row`.
-  Sums addRow(const RowParts &row, Value begin, Value end);
+  Sums addAll(ArrayRef<Sums> parts);
+  /// Adds up the selected ones of the first `count`, i32, parts of `row`.
+  Sums addRow(const RowParts &row, Value count, const Selection &selection);
 
 private:
   FeatureSums inside(OpBuilder &nested) const {
-    return FeatureSums(nested, loc, f.type, features, most);
+    return FeatureSums(nested, loc, f.type, features);
   }
-  Sums addSome(const RowParts &row, Value first, Value end, int64_t terms,
-               std::optional<Sums> before);
+  Sums addSome(const RowParts &row, Value first, Value count, int64_t stride,
+               int64_t terms, std::optional<Sums> before);
   Value number(int64_t value) const {
     return arith::ConstantIntOp::create(builder, loc, value, /*width=*/32);
   }
@@ -88,40 +95,44 @@ private:
   Location loc;
   Formula f;
   ValueRange features;
-  /// The parts that are read at once.
-  int64_t most;
 };
 
 } // namespace
 
-/// Adds up all of `parts`, of which `rests`, if there are any, are the
-/// logarithms of what their weights are multiplied by.
-Sums FeatureSums::addAll(ArrayRef<Sums> parts, ArrayRef<Value> rests) {
+/// Adds up all of `parts`. One part alone, beside others without a key, has the
+/// weight 1, so that nothing of it is rounded.
+Sums FeatureSums::addAll(ArrayRef<Sums> parts) {
   // In pairs, since each waits for the other. A difference to minus infinity
   // would be NaN.
   const llvm::fltSemantics &semantics =
       cast<FloatType>(f.type).getFloatSemantics();
-  SmallVector<Value> maxima = {f.make<arith::ConstantOp>(builder.getFloatAttr(
-      f.type, APFloat::getLargest(semantics, /*Negative=*/true)))};
+  Value lowest = f.make<arith::ConstantOp>(builder.getFloatAttr(
+      f.type, APFloat::getLargest(semantics, /*Negative=*/true)));
+  SmallVector<std::pair<Value, Value>> maxima = {{lowest, f.number(0)}};
   for (const Sums &part : parts)
-    maxima.push_back(part.largest);
+    maxima.emplace_back(part.largest, part.rest);
   while (maxima.size() > 1) {
-    SmallVector<Value> left;
-    for (size_t at = 0; at + 1 < maxima.size(); at += 2)
-      left.push_back(f.make<arith::MaximumFOp>(maxima[at], maxima[at + 1]));
+    SmallVector<std::pair<Value, Value>> left;
+    for (size_t at = 0; at + 1 < maxima.size(); at += 2) {
+      auto [a, restOfA] = maxima[at];
+      auto [b, restOfB] = maxima[at + 1];
+      Value isMore = f.compare(arith::CmpFPredicate::OGT, b, a);
+      left.emplace_back(f.select(isMore, b, a),
+                        f.select(isMore, restOfB, restOfA));
+    }
     if (maxima.size() % 2)
       left.push_back(maxima.back());
     maxima = std::move(left);
   }
 
-  Sums all = {maxima.front(), {}, SmallVector<Value>(features.size())};
+  Sums all = {maxima.front().first, maxima.front().second, Value(),
+              SmallVector<Value>(features.size())};
   auto addTo = [&](Value &sum, Value term) {
     sum = sum ? f.add(sum, term) : term;
   };
-  for (auto [number, part] : llvm::enumerate(parts)) {
-    Value exponent = f.sub(part.largest, all.largest);
-    if (!rests.empty() && rests[number])
-      exponent = f.add(exponent, rests[number]);
+  for (const Sums &part : parts) {
+    Value exponent =
+        f.add(f.sub(part.largest, all.largest), f.sub(part.rest, all.rest));
     Value weight = f.make<math::Exp2Op>(f.mul(exponent, std::numbers::log2e),
                                         arith::FastMathFlags::afn);
     for (auto [sum, output] : llvm::zip_equal(all.outputs, part.outputs))
@@ -131,60 +142,63 @@ Sums FeatureSums::addAll(ArrayRef<Sums> parts, ArrayRef<Value> rests) {
   return all;
 }
 
-/// Adds so many parts of `row` from `first` on, or as many as there are before
-/// `end`, to those `before`.
-Sums FeatureSums::addSome(const RowParts &row, Value first, Value end,
-                          int64_t terms, std::optional<Sums> before) {
-  Value last = f.make<arith::SubIOp>(end, number(1));
+/// Adds every `stride`-th part of `row` from `first` on, so many, or as many as
+/// there are of `count`, to those `before`.
+Sums FeatureSums::addSome(const RowParts &row, Value first, Value count,
+                          int64_t stride, int64_t terms,
+                          std::optional<Sums> before) {
+  Value last = f.make<arith::SubIOp>(count, number(1));
   SmallVector<Sums> parts;
-  SmallVector<Value> rests;
-  if (before) {
+  if (before)
     parts.push_back(*before);
-    rests.emplace_back();
-  }
   for (int64_t term = 0; term < terms; ++term) {
-    Value place = f.make<arith::AddIOp>(first, number(term));
-    Value exists = f.make<arith::CmpIOp>(arith::CmpIPredicate::slt, place, end);
+    Value place = f.make<arith::AddIOp>(first, number(term * stride));
+    Value exists =
+        f.make<arith::CmpIOp>(arith::CmpIPredicate::slt, place, count);
     Value nearest = f.make<arith::MinSIOp>(place, last);
     Value part = f.make<arith::IndexCastOp>(builder.getIndexType(), nearest);
     auto get = [&](Value tensor, ValueRange place) -> Value {
       return f.make<tensor::ExtractOp>(tensor, place);
     };
     Value lse = get(row.lses, part);
-    rests.push_back(get(row.rests, part));
-    Sums read = {f.select(exists, lse, f.number(-kInfinity)), {}, {}};
+    Sums read = {f.select(exists, lse, f.number(-kInfinity)),
+                 get(row.rests, part),
+                 {},
+                 {}};
     // What is read again may be infinite.
     for (Value feature : features)
       read.outputs.push_back(f.select(
           exists, get(row.outputs, ValueRange{part, feature}), f.number(0)));
     parts.push_back(std::move(read));
   }
-  return addAll(parts, rests);
+  return addAll(parts);
 }
 
-Sums FeatureSums::addRow(const RowParts &row, Value begin, Value end) {
-  Value count = f.make<arith::SubIOp>(end, begin);
+Sums FeatureSums::addRow(const RowParts &row, Value count,
+                         const Selection &selection) {
   Value areFew = f.make<arith::CmpIOp>(arith::CmpIPredicate::sle, count,
-                                       number(kFewParts));
+                                       number(kFewParts * selection.stride));
   auto branch = scf::IfOp::create(
       builder, loc, areFew,
       [&](OpBuilder &nested, Location) {
-        Sums few = inside(nested).addSome(row, begin, end, kFewParts,
-                                          /*before=*/std::nullopt);
+        Sums few =
+            inside(nested).addSome(row, selection.first, count,
+                                   selection.stride, kFewParts, std::nullopt);
         scf::YieldOp::create(nested, loc, few.getValues());
       },
       [&](OpBuilder &nested, Location) {
         // No loop is in the way of the first ones.
         FeatureSums sums = inside(nested);
-        Sums first =
-            sums.addSome(row, begin, end, most, /*before=*/std::nullopt);
-        Value step = sums.number(most);
-        Value next = sums.f.make<arith::AddIOp>(begin, step);
+        Sums begin = sums.addSome(row, selection.first, count, selection.stride,
+                                  selection.atOnce, std::nullopt);
+        Value step = sums.number(selection.stride * selection.atOnce);
+        Value next = sums.f.make<arith::AddIOp>(selection.first, step);
         auto rest = scf::ForOp::create(
-            nested, loc, next, end, step, first.getValues(),
+            nested, loc, next, count, step, begin.getValues(),
             [&](OpBuilder &inner, Location, Value at, ValueRange carried) {
               Sums more =
-                  inside(inner).addSome(row, at, end, most, Sums::get(carried));
+                  inside(inner).addSome(row, at, count, selection.stride,
+                                        selection.atOnce, Sums::get(carried));
               scf::YieldOp::create(inner, loc, more.getValues());
             });
         scf::YieldOp::create(nested, loc, rest.getResults());
@@ -244,26 +258,17 @@ static GroupSums addGroups(OpBuilder &builder, Location loc,
       builder, loc, ArrayRef{groups.count, groups.threads}, type);
   auto emit = [&](OpBuilder &nested, ValueRange point) {
     Formula f = {nested, loc, type};
-    auto number = [&](int64_t value) -> Value {
-      return f.make<arith::ConstantIntOp>(value, /*width=*/32);
-    };
     Value group = f.make<arith::IndexCastOp>(nested.getI32Type(), point[0]);
-    Value size = f.make<arith::DivUIOp>(
-        f.make<arith::AddIOp>(count, number(groups.count - 1)),
-        number(groups.count));
-    Value begin = f.make<arith::MulIOp>(group, size);
-    Value end =
-        f.make<arith::MinSIOp>(f.make<arith::AddIOp>(begin, size), count);
     SmallVector<Value> ofThread = {point[1]};
     for (int64_t more = 1; more < perThread; ++more)
       ofThread.push_back(f.make<arith::AddIOp>(
           point[1], f.make<arith::ConstantIndexOp>(more * groups.threads)));
-    return FeatureSums(nested, loc, type, ofThread, atOnce)
-        .addRow(row, begin, end)
+    return FeatureSums(nested, loc, type, ofThread)
+        .addRow(row, count, {group, groups.count, atOnce})
         .getValues();
   };
   groups.sums = Sums::get(
-      emitPoints(builder, loc, SmallVector<Value>(2 + perThread, room), emit));
+      emitPoints(builder, loc, SmallVector<Value>(3 + perThread, room), emit));
   return groups;
 }
 
@@ -289,10 +294,12 @@ static Sums addGroupsOf(OpBuilder &builder, Location loc,
                                              number(more * groups.threads));
       output = output ? f.select(isBefore, output, own) : own;
     }
-    parts.push_back(
-        {get(groups.sums.largest), get(groups.sums.weights), {output}});
+    parts.push_back({get(groups.sums.largest),
+                     get(groups.sums.rest),
+                     get(groups.sums.weights),
+                     {output}});
   }
-  return FeatureSums(builder, loc, type, feature, kManyParts).addAll(parts);
+  return FeatureSums(builder, loc, type, feature).addAll(parts);
 }
 
 MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
@@ -315,8 +322,8 @@ MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
       sums = addGroupsOf(nested, loc, *groups, point[0]);
     } else {
       Value zero = f.make<arith::ConstantIntOp>(0, /*width=*/32);
-      sums = FeatureSums(nested, loc, type, point, kManyParts)
-                 .addRow(row, zero, count);
+      sums = FeatureSums(nested, loc, type, point)
+                 .addRow(row, count, {zero, /*stride=*/1, kManyParts});
     }
     Value isEmpty = f.isEqual(sums.weights, f.number(0));
     Value output =
@@ -325,8 +332,8 @@ MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
         convertFloats(nested, loc, output, getElementTypeOrSelf(room))};
     if (lse) {
       Formula wide = {nested, loc, lse};
-      Value logarithm = wide.convert(f.make<math::LogOp>(sums.weights));
-      Value all = wide.add(wide.convert(sums.largest), logarithm);
+      Value more = f.add(sums.rest, f.make<math::LogOp>(sums.weights));
+      Value all = wide.add(wide.convert(sums.largest), wide.convert(more));
       results.push_back(wide.select(isEmpty, wide.number(-kInfinity), all));
     }
     return results;

@@ -199,10 +199,8 @@ static void insertPartOrWhole(RewriterBase &rewriter, scf::ForallOp forall,
     bool isOfPart = number < results.size();
     ValueRange terms = results.slice(number % results.size(), 1);
     auto element = cast<FloatType>(getElementTypeOrSelf(out));
-    // The log-sum-exp of a whole may have room for what that of a part has not.
-    if (getElementTypeOrSelf(terms[0]).getIntOrFloatBitWidth() <
-            element.getWidth() &&
-        terms[0] == results[1])
+    // The log-sum-exp of a whole is rounded once, as that of merged parts.
+    if (!isOfPart && terms[0] == results[1])
       terms = results.drop_front();
     Value value = addTiles(rewriter, loc, terms, element);
     auto dims = cast<RankedTensorType>(value.getType()).getRank();
