@@ -305,11 +305,12 @@ static Sums addGroupsOf(OpBuilder &builder, Location loc,
 MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
                                   const RowParts &row, Value count,
                                   int64_t usual, Value room, FloatType lse) {
-  int64_t known = cast<RankedTensorType>(room.getType()).getDimSize(0);
+  // Not positive where it is not known.
+  int64_t features = cast<RankedTensorType>(room.getType()).getDimSize(0);
   count = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), count);
   std::optional<GroupSums> groups;
-  if (usual && !ShapedType::isDynamic(known))
-    groups = addGroups(builder, loc, row, count, usual, known);
+  if (usual && features > 0)
+    groups = addGroups(builder, loc, row, count, usual, features);
   SmallVector<Value> rooms = {room};
   if (lse)
     rooms.push_back(tensor::EmptyOp::create(
