@@ -305,11 +305,10 @@ static Sums addGroupsOf(OpBuilder &builder, Location loc,
 MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
                                   const RowParts &row, Value count,
                                   int64_t usual, Value room, FloatType lse) {
-  // Not positive where it is not known.
   int64_t features = cast<RankedTensorType>(room.getType()).getDimSize(0);
   count = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), count);
   std::optional<GroupSums> groups;
-  if (usual && features > 0)
+  if (usual && !ShapedType::isDynamic(features))
     groups = addGroups(builder, loc, row, count, usual, features);
   SmallVector<Value> rooms = {room};
   if (lse)

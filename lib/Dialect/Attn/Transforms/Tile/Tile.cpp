@@ -572,6 +572,11 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
     return last.emitOpError("has no schedule to tile it by: run "
                             "attn-select-schedule, or write `schedule = "
                             "#attn.schedule<...>`");
+  int64_t features =
+      cast<RankedTensorType>(root.getOutput().getType()).getDimSize(3);
+  if (features == 0)
+    return last.emitOpError("expects values to have features, but they are ")
+           << last.getValue().getType() << ": run attn-fold-empty before";
   int64_t queryTile = tileOf(schedule.getQueryTile(), root.getOutput(), 2);
   int64_t keyTile = tileOf(schedule.getKeyTile(), last.getKey(), 2);
 
@@ -604,8 +609,6 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   rewriter.setInsertionPoint(root);
   OpFoldResult queries =
       tensor::getMixedSize(rewriter, root.getLoc(), root.getOutput(), 2);
-  int64_t features =
-      cast<RankedTensorType>(root.getOutput().getType()).getDimSize(3);
   unsigned accBits =
       getElementTypeOrSelf(root.getAcc()).getIntOrFloatBitWidth();
   std::optional<KeyPart> part;
