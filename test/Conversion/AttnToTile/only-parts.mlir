@@ -1,12 +1,13 @@
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s
 
 // The only part of a batch is stored as the batch's result, one of several as a term
-// of their sum. The log-sum-exp of each is computed behind the first store.
+// of their sum, with what its log-sum-exp is rounded by, which is added where it is
+// the only one. Each branch computes what it stores.
 // CHECK-LABEL: func @lengths
-// CHECK: tile.launch kernel "attention" {{.*}} outs(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} :
-// CHECK-SAME: tensor<?x2x4x64xf32>, tensor<?x2x4xf64>, tensor<?x2x4x64xf16>, tensor<?x2x4xf32>
+// CHECK: tile.launch kernel "attention" {{.*}} outs(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} :
+// CHECK-SAME: tensor<?x2x4x64xf32>, tensor<?x2x4xf32>, tensor<?x2x4xf32>, tensor<?x2x4x64xf16>, tensor<?x2x4xf32>
 // CHECK-NEXT: ^bb0(%{{[^:]*}}: index, %[[H:[^:]*]]: index, %[[W:[^:]*]]: index,
-// CHECK-SAME: %[[SUMS:[^ ]*]]: memref<?x2x4x64xf32, {{[^%]*}}, %[[SUMLSES:[^ ]*]]: memref<?x2x4xf64, {{[^%]*}}, %[[OUT:[^ ]*]]: memref<?x2x4x64xf16, {{[^%]*}}, %[[LSE:[^ ]*]]: memref<?x2x4xf32,
+// CHECK-SAME: %[[SUMS:[^ ]*]]: memref<?x2x4x64xf32, {{[^%]*}}, %[[SUMLSES:[^ ]*]]: memref<?x2x4xf32, {{[^%]*}}, %[[SUMRESTS:[^ ]*]]: memref<?x2x4xf32, {{[^%]*}}, %[[OUT:[^ ]*]]: memref<?x2x4x64xf16, {{[^%]*}}, %[[LSE:[^ ]*]]: memref<?x2x4xf32,
 // CHECK: %[[ITEM:.*]]:3 = scf.if
 // CHECK: %[[ONLY:.*]] = arith.cmpi eq, %[[ITEM]]#2, %c1
 // CHECK-NOT: math.log2
@@ -14,12 +15,19 @@
 // CHECK-DAG: %[[ROUNDED:.*]] = tile.map exact ins(%[[ROWS:.*]] : !tile.fragment<64x64xf32>)
 // CHECK-DAG: tile.store %[[ROUNDED]], %[[OUT]][%[[ITEM]]#0, %[[H]], %c0, %c0] dims [2, 3] : !tile.fragment<64x64xf16>
 // CHECK-DAG: math.log2
-// CHECK-DAG: tile.store %{{.*}}, %[[LSE]][%[[ITEM]]#0, %[[H]], %c0] dims [2] : !tile.fragment<64xf32>
+// CHECK-DAG: %[[BOTH:.*]] = tile.map exact ins(%{{[^,]*}}, %{{[^ ]*}} : !tile.fragment<64xf32>, !tile.fragment<64xf32>)
+// CHECK-DAG: tile.store %[[BOTH]], %[[LSE]][%[[ITEM]]#0, %[[H]], %c0] dims [2] : !tile.fragment<64xf32>
+// CHECK-NOT: tile.store
 // CHECK: } else {
 // CHECK-NEXT: tile.store %[[ROWS]], %[[SUMS]][%[[W]], %[[H]], %c0, %c0] dims [2, 3] : !tile.fragment<64x64xf32>
-// CHECK: math.log2
 // CHECK-NOT: tile.map exact
-// CHECK: tile.store %{{.*}}, %[[SUMLSES]][%[[W]], %[[H]], %c0] dims [2] : !tile.fragment<64xf64>
+// CHECK: %[[SUMLSE:.*]] = tile.map ins(%[[MAX:.*]], %[[SUM:.*]] :
+// CHECK: math.log2
+// CHECK-NOT: tile.map
+// CHECK: tile.store %[[SUMLSE]], %[[SUMLSES]][%[[W]], %[[H]], %c0] dims [2] : !tile.fragment<64xf32>
+// CHECK-NEXT: %[[SUMREST:.*]] = tile.map ins(%[[MAX]], %[[SUM]], %[[SUMLSE]] :
+// CHECK-NOT: tile.map
+// CHECK: tile.store %[[SUMREST]], %[[SUMRESTS]][%[[W]], %[[H]], %c0] dims [2] : !tile.fragment<64xf32>
 // CHECK-NOT: tile.store
 // CHECK: } -> tensor<
 func.func @lengths(%q: tensor<?x2x4x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor<?xi32>) -> (tensor<?x2x4x64xf16>, tensor<?x2x4xf32>) {
@@ -37,15 +45,24 @@ func.func @lengths(%q: tensor<?x2x4x64xf16>, %k: tensor<?x2x?x64xf16>, %len: ten
 
 // -----
 
-// Results of the types of parts are stored as they are.
+// Results of the types of parts are stored as they are. A log-sum-exp of f64 is the
+// sum of the two numbers that a part has.
 // CHECK-LABEL: func @wide
 // CHECK: tile.launch
 // CHECK: scf.if %{{[^ ]*}} {
 // CHECK-NEXT: tile.store %[[ROWS:[^,]*]], %{{.*}} : !tile.fragment<64x64xf32>
-// CHECK: tile.store %{{.*}} : !tile.fragment<64xf64>
+// CHECK-NEXT: %[[LSE:.*]] = tile.map ins(%[[MAX:.*]], %[[SUM:.*]] :
+// CHECK: %[[REST:.*]] = tile.map ins(%[[MAX]], %[[SUM]], %[[LSE]] :
+// CHECK: %[[WIDE:.*]] = tile.map exact ins(%[[LSE]], %[[REST]] :
+// CHECK-NEXT: ^bb0(%[[X:[^:]*]]: f32, %[[Y:[^:]*]]: f32,
+// CHECK-NEXT: %[[X64:.*]] = arith.extf %[[X]] : f32 to f64
+// CHECK-NEXT: %[[Y64:.*]] = arith.extf %[[Y]] : f32 to f64
+// CHECK-NEXT: arith.addf %[[X64]], %[[Y64]] : f64
+// CHECK: tile.store %[[WIDE]], %{{.*}} : !tile.fragment<64xf64>
 // CHECK: } else {
 // CHECK-NEXT: tile.store %[[ROWS]], %{{.*}} : !tile.fragment<64x64xf32>
-// CHECK: tile.store %{{.*}} : !tile.fragment<64xf64>
+// CHECK: tile.store %{{.*}} : !tile.fragment<64xf32>
+// CHECK: tile.store %{{.*}} : !tile.fragment<64xf32>
 // CHECK-NOT: tile.store
 // CHECK: } -> tensor<
 func.func @wide(%q: tensor<?x2x4x64xf32>, %k: tensor<?x2x?x64xf32>, %len: tensor<?xi32>) -> (tensor<?x2x4x64xf32>, tensor<?x2x4xf64>) {

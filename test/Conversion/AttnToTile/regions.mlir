@@ -125,10 +125,12 @@ func.func @bias(%q: tensor<1x4x?x32xf32>, %bias: tensor<4x?x?xf32>) -> (tensor<1
 // CHECK-LABEL: func @wide_lse
 // CHECK-DAG:   %[[SCALE:.*]] = arith.constant 5.000000e-01 : f64
 // CHECK-DAG:   %[[LN2:.*]] = arith.constant 0.69314718055994529 : f64
-// CHECK:         %[[LOG2:.*]] = math.log2 %{{.*}} : f32
-// CHECK:         %[[EXT:.*]] = arith.extf %[[LOG2]] : f32 to f64
+// CHECK:         tile.store
+// CHECK:         ^bb0(%[[LARGEST:[^:]*]]: f32, %[[SUM:[^:]*]]: f32,
+// CHECK:         %[[LOG2:.*]] = math.log2 %[[SUM]] : f32
+// CHECK-DAG:     %[[MAX:.*]] = arith.extf %[[LARGEST]] : f32 to f64
+// CHECK-DAG:     %[[EXT:.*]] = arith.extf %[[LOG2]] : f32 to f64
 // CHECK:         %[[LOG:.*]] = arith.mulf %[[EXT]], %[[LN2]] : f64
-// CHECK:         %[[MAX:.*]] = arith.extf %{{.*}} : f32 to f64
 // CHECK:         math.fma %[[MAX]], %[[SCALE]], %[[LOG]] : f64
 // CHECK:         tile.store {{.*}} dims [2] {{.*}}: !tile.fragment<64xf64>
 func.func @wide_lse(%q: tensor<1x4x?x32xbf16>) -> (tensor<1x4x?x32xbf16>, tensor<1x4x?xf64>) {

@@ -184,6 +184,77 @@ func.func @finalize(%acc: memref<1x1x?x64xf32>, %max: memref<1x1x?xf32>, %sum: m
 
 // -----
 
+// Beside a rest, the logarithm is computed in f64, also in rows of f32.
+
+// CHECK-LABEL: func @finalize_rest
+// CHECK-SAME: %[[ACC:[a-z0-9]*]]: memref<1x1x?x64xf32>, %[[MAX:[a-z0-9]*]]: memref<1x1x?xf32>, %[[SUM:[a-z0-9]*]]: memref<1x1x?xf32>, %[[O:[a-z0-9]*]]: memref<1x1x?x64xf32>, %[[L:[a-z0-9]*]]: memref<1x1x?xf32>, %[[R:[a-z0-9]*]]: memref<1x1x?xf32>
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f64
+// CHECK-DAG: %[[INF:.*]] = arith.constant 0x7FF0000000000000 : f64
+// CHECK-DAG: %[[MINUSINF:.*]] = arith.constant 0xFFF0000000000000 : f64
+// CHECK: scf.for %[[I:.*]] = %c0 to %{{.*}} step %c1 {
+// CHECK: %[[M:.*]] = memref.load %[[MAX]][%c0, %c0, %[[I]]]
+// CHECK: %[[S:.*]] = memref.load %[[SUM]][%c0, %c0, %[[I]]]
+// CHECK: %[[HASKEY:.*]] = arith.cmpf une, %[[S]], %{{.*}} : f32
+// CHECK: %[[M64:.*]] = arith.extf %[[M]] : f32 to f64
+// CHECK: %[[S64:.*]] = arith.extf %[[S]] : f32 to f64
+// CHECK: math.log2 %[[S64]] : f64
+// CHECK-COUNT-2: math.fma %[[M64]],
+// CHECK: %[[ALL:.*]] = arith.select %[[HASKEY]], %{{.*}}, %[[MINUSINF]] : f64
+// CHECK: %[[NEAREST:.*]] = arith.truncf %[[ALL]] : f64 to f32
+// CHECK: memref.store %[[NEAREST]], %[[L]][%c0, %c0, %[[I]]]
+// CHECK: %[[ABS:.*]] = math.absf %[[ALL]] : f64
+// CHECK: %[[ISINF:.*]] = arith.cmpf oeq, %[[ABS]], %[[INF]] : f64
+// CHECK: %[[NEAREST64:.*]] = arith.extf %[[NEAREST]] : f32 to f64
+// CHECK: %[[DIFFERENCE:.*]] = arith.subf %[[ALL]], %[[NEAREST64]] : f64
+// CHECK: %[[REST64:.*]] = arith.select %[[ISINF]], %[[ZERO]], %[[DIFFERENCE]] : f64
+// CHECK: %[[REST:.*]] = arith.truncf %[[REST64]] : f64 to f32
+// CHECK: memref.store %[[REST]], %[[R]][%c0, %c0, %[[I]]]
+func.func @finalize_rest(%acc: memref<1x1x?x64xf32>, %max: memref<1x1x?xf32>, %sum: memref<1x1x?xf32>,
+    %o: memref<1x1x?x64xf32>, %l: memref<1x1x?xf32>, %r: memref<1x1x?xf32>) {
+  attn.finalize ins(%acc, %max, %sum : memref<1x1x?x64xf32>, memref<1x1x?xf32>, memref<1x1x?xf32>)
+      outs(%o, %l, %r : memref<1x1x?x64xf32>, memref<1x1x?xf32>, memref<1x1x?xf32>)
+  return
+}
+
+// -----
+
+// The key that a row begins from is one more number of the sum in f64.
+
+// CHECK-LABEL: func @finalize_rest_init
+// CHECK-SAME: %[[ACC:[a-z0-9]*]]: memref<1x1x?x64xf32>, %[[MAX:[a-z0-9]*]]: memref<1x1x?xf32>, %[[SUM:[a-z0-9]*]]: memref<1x1x?xf32>, %[[INIT:[a-z0-9]*]]: memref<1xf32>, %[[O:[a-z0-9]*]]: memref<1x1x?x64xf32>, %[[L:[a-z0-9]*]]: memref<1x1x?xf32>, %[[R:[a-z0-9]*]]: memref<1x1x?xf32>
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f64
+// CHECK-DAG: %[[INF:.*]] = arith.constant 0x7FF0000000000000 : f64
+// CHECK-DAG: %[[MINUSINF:.*]] = arith.constant 0xFFF0000000000000 : f64
+// CHECK: scf.for %[[I:.*]] = %c0 to %{{.*}} step %c1 {
+// CHECK: %[[X:.*]] = memref.load %[[INIT]][%c0]
+// CHECK: %[[KEYS:.*]] = arith.select %{{.*}}, %{{.*}}, %[[MINUSINF]] : f64
+// CHECK: %[[X64:.*]] = arith.extf %[[X]] : f32 to f64
+// CHECK: %[[LARGEST:.*]] = arith.maxnumf %[[KEYS]], %[[X64]] : f64
+// CHECK: %[[ISEMPTY:.*]] = arith.cmpf oeq, %[[LARGEST]], %[[MINUSINF]] : f64
+// CHECK: arith.subf %[[KEYS]], %[[LARGEST]] : f64
+// CHECK: arith.subf %[[X64]], %[[LARGEST]] : f64
+// CHECK: %[[LOG:.*]] = math.log %{{.*}} : f64
+// CHECK: %[[BOTH:.*]] = arith.addf %[[LARGEST]], %[[LOG]] : f64
+// CHECK: %[[ALL:.*]] = arith.select %[[ISEMPTY]], %[[MINUSINF]], %[[BOTH]] : f64
+// CHECK: %[[NEAREST:.*]] = arith.truncf %[[ALL]] : f64 to f32
+// CHECK: memref.store %[[NEAREST]], %[[L]][%c0, %c0, %[[I]]]
+// CHECK: %[[ABS:.*]] = math.absf %[[ALL]] : f64
+// CHECK: %[[ISINF:.*]] = arith.cmpf oeq, %[[ABS]], %[[INF]] : f64
+// CHECK: %[[NEAREST64:.*]] = arith.extf %[[NEAREST]] : f32 to f64
+// CHECK: %[[DIFFERENCE:.*]] = arith.subf %[[ALL]], %[[NEAREST64]] : f64
+// CHECK: %[[REST64:.*]] = arith.select %[[ISINF]], %[[ZERO]], %[[DIFFERENCE]] : f64
+// CHECK: %[[REST:.*]] = arith.truncf %[[REST64]] : f64 to f32
+// CHECK: memref.store %[[REST]], %[[R]][%c0, %c0, %[[I]]]
+func.func @finalize_rest_init(%acc: memref<1x1x?x64xf32>, %max: memref<1x1x?xf32>, %sum: memref<1x1x?xf32>, %init: memref<1xf32>,
+    %o: memref<1x1x?x64xf32>, %l: memref<1x1x?xf32>, %r: memref<1x1x?xf32>) {
+  attn.finalize ins(%acc, %max, %sum : memref<1x1x?x64xf32>, memref<1x1x?xf32>, memref<1x1x?xf32>)
+      init(%init : memref<1xf32>)
+      outs(%o, %l, %r : memref<1x1x?x64xf32>, memref<1x1x?xf32>, memref<1x1x?xf32>)
+  return
+}
+
+// -----
+
 // CHECK-LABEL: func @pack
 // CHECK-COUNT-16: arith.extf {{.*}} : vector<16xf16> to vector<16xf32>
 // CHECK-COUNT-64: vector.shuffle

@@ -51,3 +51,24 @@ func.func @pack(%q: tensor<1x1x?x4xf16>) -> tensor<1x1x4x16xf32> {
   %p = attn.pack_query by 0.5 ins(%q : tensor<1x1x?x4xf16>) outs(%e : tensor<1x1x4x16xf32>) -> tensor<1x1x4x16xf32>
   return %p : tensor<1x1x4x16xf32>
 }
+
+// Every result of an op that ends rows has a destination of its own.
+
+// CHECK-LABEL: func @finalize_rest
+// CHECK-DAG: %[[O:.*]] = memref.alloc() {{.*}} : memref<1x1x16x8xf16>
+// CHECK-DAG: %[[L:.*]] = memref.alloc() {{.*}} : memref<1x1x16xf32>
+// CHECK-DAG: %[[R:.*]] = memref.alloc() {{.*}} : memref<1x1x16xf32>
+// CHECK-NOT: memref.copy
+// CHECK: attn.finalize ins({{.*}}) outs(%[[O]], %[[L]], %[[R]] : memref<1x1x16x8xf16>, memref<1x1x16xf32>, memref<1x1x16xf32>)
+// CHECK-NOT: memref.copy
+// CHECK: return %[[O]], %[[L]], %[[R]] :
+func.func @finalize_rest(%acc: tensor<1x1x16x8xf32>, %max: tensor<1x1x16xf32>, %sum: tensor<1x1x16xf32>)
+    -> (tensor<1x1x16x8xf16>, tensor<1x1x16xf32>, tensor<1x1x16xf32>) {
+  %e = tensor.empty() : tensor<1x1x16x8xf16>
+  %l = tensor.empty() : tensor<1x1x16xf32>
+  %r = tensor.empty() : tensor<1x1x16xf32>
+  %o:3 = attn.finalize ins(%acc, %max, %sum : tensor<1x1x16x8xf32>, tensor<1x1x16xf32>, tensor<1x1x16xf32>)
+      outs(%e, %l, %r : tensor<1x1x16x8xf16>, tensor<1x1x16xf32>, tensor<1x1x16xf32>)
+      -> tensor<1x1x16x8xf16>, tensor<1x1x16xf32>, tensor<1x1x16xf32>
+  return %o#0, %o#1, %o#2 : tensor<1x1x16x8xf16>, tensor<1x1x16xf32>, tensor<1x1x16xf32>
+}

@@ -302,6 +302,40 @@ func.func @finalize_lse(%a: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %l: mem
 
 // -----
 
+// Only the generic form can have a rest without a log-sum-exp.
+func.func @finalize_rest_alone(%a: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>) {
+  // expected-error@+1 {{expects `rest` only beside `lse`}}
+  "attn.finalize"(%a, %m, %m, %a, %m) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 1, 0, 1>}>
+    : (memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>, memref<1x1x8x64xf32>, memref<1x1x8xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @finalize_rest_type(%a: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %r: memref<1x1x8xf64>) {
+  // expected-error@+1 {{expects rest to have element type 'f32'}}
+  attn.finalize ins(%a, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>) outs(%a, %m, %r : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf64>)
+  return
+}
+
+// -----
+
+func.func @finalize_rest_shape(%a: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %r: memref<1x1x9xf32>) {
+  // expected-error@+1 {{expects lse and rest to have the same shape}}
+  attn.finalize ins(%a, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>) outs(%a, %m, %r : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x9xf32>)
+  return
+}
+
+// -----
+
+func.func @finalize_rest_rank(%a: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %r: memref<8xf32>) {
+  // expected-error@+1 {{expects rest to have rank 3}}
+  attn.finalize ins(%a, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>) outs(%a, %m, %r : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<8xf32>)
+  return
+}
+
+// -----
+
 func.func @pack_columns(%q: memref<1x1x49x64xf32>, %p: memref<1x1x64x48xf32>) {
   // expected-error@+1 {{expects between 1 and 48 queries, the columns of packed, but got 49}}
   attn.pack_query by 1.0 ins(%q : memref<1x1x49x64xf32>) outs(%p : memref<1x1x64x48xf32>)

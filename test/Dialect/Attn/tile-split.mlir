@@ -111,6 +111,10 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // one for each and as many more as the schedule has parts, or so.
 // CHECK-LABEL: func @lengths
 // CHECK-SAME: %[[Q:[^:]*]]: tensor<?x2x?x64xf16>, %[[K:[^:]*]]: tensor<?x2x?x64xf16>, %[[LEN:[^:]*]]: tensor<?xi32>
+// CHECK-DAG: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+// CHECK-DAG: %[[LOWEST:.*]] = arith.constant -3.40282347E+38 : f32
+// CHECK-DAG: %[[MINUSINF:.*]] = arith.constant 0xFF800000 : f32
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK: %[[B:.*]] = tensor.dim %[[Q]], %c0
 // CHECK: %[[AVERAGE:.*]]:2 = scf.for %{{.*}} = %c1 to %c17 step %c1
 // CHECK: scf.yield
@@ -133,9 +137,9 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[SUMS]]#0] [%{{.*}}] [1]
 // CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[SUMS]]#0] [%{{.*}}] [1]
 // CHECK: %[[PO:.*]] = tensor.empty(%[[W]], %{{.*}}) : tensor<?x2x?x64xf32>
-// CHECK: %[[PL:.*]] = tensor.empty(%[[W]], %{{.*}}) : tensor<?x2x?xf64>
+// CHECK: %[[PL:.*]] = tensor.empty(%[[W]], %{{.*}}) : tensor<?x2x?xf32>
 // CHECK: %[[WHOLE:.*]] = tensor.empty(%[[B]], %{{.*}}) : tensor<?x2x?x64xf16>
-// CHECK: %[[R:.*]]:3 = scf.forall (%[[I:.*]], %[[H:.*]], %[[ROW:.*]]) = (0, 0, 0) to (%[[W]], 2, %{{.*}}) step (1, 1, 64) shared_outs(%[[OUT:.*]] = %[[PO]], %[[LSE:.*]] = %[[PL]], %[[DIRECT:.*]] = %[[WHOLE]])
+// CHECK: %[[R:.*]]:4 = scf.forall (%[[I:.*]], %[[H:.*]], %[[ROW:.*]]) = (0, 0, 0) to (%[[W]], 2, %{{.*}}) step (1, 1, 64) shared_outs(%[[OUT:.*]] = %[[PO]], %[[LSE:.*]] = %[[PL]], %[[REST:.*]] = %[[PL]], %[[DIRECT:.*]] = %[[WHOLE]])
 // CHECK: %[[ITS:.*]]:3 = scf.if %[[ONE]] -> (index, index, index) {
 // CHECK-NEXT: scf.yield %c0, %[[I]], %[[W]]
 // CHECK: } else {
@@ -154,20 +158,22 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // CHECK: %[[ONLY:.*]] = arith.cmpi eq, %[[ITS]]#2, %c1 : index
 // CHECK: %[[NONE:.*]] = arith.select %[[ONLY]], %c0, %[[ROWS:.*]] : index
 // CHECK: %[[ALLROWS:.*]] = arith.select %[[ONLY]], %[[ROWS]], %c0 : index
-// CHECK: %[[F:.*]]:2 = attn.finalize
-// CHECK-SAME: -> tensor<1x1x?x64xf32>, tensor<1x1x?xf64>
+// CHECK: %[[F:.*]]:3 = attn.finalize
+// CHECK-SAME: -> tensor<1x1x?x64xf32>, tensor<1x1x?xf32>, tensor<1x1x?xf32>
 // CHECK-DAG: %[[SUM:.*]] = tensor.extract_slice %[[F]]#0[0, 0, 0, 0] [1, 1, %[[NONE]], 64]
 // CHECK-DAG: %[[SUMLSE:.*]] = tensor.extract_slice %[[F]]#1[0, 0, 0] [1, 1, %[[NONE]]]
+// CHECK-DAG: %[[SUMREST:.*]] = tensor.extract_slice %[[F]]#2[0, 0, 0] [1, 1, %[[NONE]]]
 // CHECK-DAG: %[[ROUNDED:.*]] = linalg.generic {{.*}} ins(%[[F]]#0 : tensor<1x1x?x64xf32>)
 // CHECK-DAG: %[[RESULT:.*]] = tensor.extract_slice %[[ROUNDED]][0, 0, 0, 0] [1, 1, %[[ALLROWS]], 64]
 // CHECK: scf.forall.in_parallel {
 // CHECK-NEXT: tensor.parallel_insert_slice %[[SUM]] into %[[OUT]][%[[I]], %[[H]], %{{.*}}, 0] [1, 1, %[[NONE]], 64]
 // CHECK-NEXT: tensor.parallel_insert_slice %[[SUMLSE]] into %[[LSE]][%[[I]], %[[H]], %{{.*}}] [1, 1, %[[NONE]]]
+// CHECK-NEXT: tensor.parallel_insert_slice %[[SUMREST]] into %[[REST]][%[[I]], %[[H]], %{{.*}}] [1, 1, %[[NONE]]]
 // CHECK-NEXT: tensor.parallel_insert_slice %[[RESULT]] into %[[DIRECT]][%[[ITS]]#0, %[[H]], %{{.*}}, 0] [1, 1, %[[ALLROWS]], 64]
 // The parts of a batch, which lie side by side, are merged one after the other, if
 // there are several.
 // CHECK-NOT: attn.merge
-// CHECK: scf.forall (%[[AT:.*]], %[[MH:.*]], %[[MI:.*]]) in (%[[B]], 2, %{{.*}}) shared_outs(%[[SO:.*]] = %[[R]]#2)
+// CHECK: scf.forall (%[[AT:.*]], %[[MH:.*]], %[[MI:.*]]) in (%[[B]], 2, %{{.*}}) shared_outs(%[[SO:.*]] = %[[R]]#3)
 // CHECK: %[[ROWSLICE:.*]] = tensor.extract_slice %[[SO]][%[[AT]], %[[MH]], %[[MI]], 0] [1, 1, 1, 64] [1, 1, 1, 1] : tensor<?x2x?x64xf16> to tensor<64xf16>
 // CHECK: %[[ITEMS:.*]]:2 = scf.if %[[ONE]] -> (index, index) {
 // CHECK-NEXT: scf.yield %c0, %[[W]]
@@ -178,32 +184,53 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // CHECK: %[[MERGED:.*]] = scf.if %[[ISWHOLE]] -> (tensor<64xf16>) {
 // CHECK-NEXT: scf.yield %[[ROWSLICE]]
 // CHECK-NEXT: } else {
+// CHECK-DAG: %[[RESTS:.*]] = tensor.extract_slice %[[R]]#2[%[[ITEMS]]#0, %[[MH]], %[[MI]]] [%[[ITEMS]]#1, 1, 1]
 // CHECK-DAG: %[[LSES:.*]] = tensor.extract_slice %[[R]]#1[%[[ITEMS]]#0, %[[MH]], %[[MI]]] [%[[ITEMS]]#1, 1, 1]
 // CHECK-DAG: %[[OUTPUTS:.*]] = tensor.extract_slice %[[R]]#0[%[[ITEMS]]#0, %[[MH]], %[[MI]], 0] [%[[ITEMS]]#1, 1, 1, 64]
-// Each feature adds its own numbers.
+// Each feature adds its own numbers: no threads are known of.
+// CHECK: %[[COUNT:.*]] = arith.index_cast %[[ITEMS]]#1 : index to i32
 // CHECK: %[[SUM:.*]] = linalg.generic {{.*}}iterator_types = ["parallel"]} outs(%[[ROWSLICE]] :
 // CHECK: %[[FEATURE:.*]] = linalg.index 0
-// CHECK: %[[AREFEW:.*]] = arith.cmpi sle, %[[ITEMS]]#1, %c4 : index
-// CHECK: %[[SUMS:.*]]:3 = scf.if %[[AREFEW]] -> (f64, f32, f32) {
+// CHECK: %[[AREFEW:.*]] = arith.cmpi sle, %[[COUNT]], %c4_i32 : i32
+// CHECK: %[[SUMS:.*]]:4 = scf.if %[[AREFEW]] -> (f32, f32, f32, f32) {
 // Up to four parts are read at once; those that there are not repeat the last, and
-// count as parts without a key.
-// CHECK: %[[LAST:.*]] = arith.addi %[[ITEMS]]#1, %c-1 : index
-// CHECK: %[[P3:.*]] = arith.minsi %[[LAST]], %c3 : index
-// CHECK: %[[L3:.*]] = tensor.extract %[[LSES]][%[[P3]]]
-// CHECK: %[[IS3:.*]] = arith.cmpi sgt, %[[ITEMS]]#1, %c3 : index
-// CHECK: arith.select %[[IS3]], %[[L3]], %{{.*}} : f64
-// CHECK: tensor.extract %[[OUTPUTS]][%[[P3]], %[[FEATURE]]]
-// CHECK-COUNT-3: arith.cmpf ogt
-// CHECK-COUNT-4: math.exp2 %{{.*}} fastmath<afn>
+// count as parts without a key. Weights are relative to the largest log-sum-exp and
+// what that is rounded by.
+// CHECK: %[[LAST:.*]] = arith.subi %[[COUNT]], %c1_i32 : i32
+// CHECK: %[[IS3:.*]] = arith.cmpi sgt, %[[COUNT]], %c3_i32 : i32
+// CHECK: %[[P3:.*]] = arith.minsi %[[LAST]], %c3_i32 : i32
+// CHECK: %[[AT3:.*]] = arith.index_cast %[[P3]] : i32 to index
+// CHECK: %[[L3:.*]] = tensor.extract %[[LSES]][%[[AT3]]]
+// CHECK: %[[OWN3:.*]] = arith.select %[[IS3]], %[[L3]], %[[MINUSINF]] : f32
+// CHECK: %[[R3:.*]] = tensor.extract %[[RESTS]][%[[AT3]]]
+// CHECK: %[[O3:.*]] = tensor.extract %[[OUTPUTS]][%[[AT3]], %[[FEATURE]]]
+// CHECK: %[[OUT3:.*]] = arith.select %[[IS3]], %[[O3]], %[[ZERO]] : f32
+// CHECK: %[[HAS:.*]] = arith.cmpf ogt, %{{.*}}, %[[LOWEST]] : f32
+// CHECK: arith.select %[[HAS]], %{{.*}}, %[[LOWEST]] : f32
+// CHECK: arith.select %[[HAS]], %{{.*}}, %[[ZERO]] : f32
+// CHECK-COUNT-2: arith.cmpf ogt
+// CHECK: %[[MORE:.*]] = arith.cmpf ogt, %[[OWN3]], %[[MAX012:.*]] : f32
+// CHECK: %[[MAX:.*]] = arith.select %[[MORE]], %[[OWN3]], %[[MAX012]] : f32
+// CHECK: %[[RESTOFMAX:.*]] = arith.select %[[MORE]], %[[R3]], %{{.*}} : f32
+// CHECK-COUNT-3: math.exp2 %{{.*}} fastmath<afn>
+// CHECK: %[[BELOW:.*]] = arith.subf %[[OWN3]], %[[MAX]] : f32
+// CHECK: %[[BELOWREST:.*]] = arith.subf %[[R3]], %[[RESTOFMAX]] : f32
+// CHECK: %[[EXPONENT:.*]] = arith.addf %[[BELOW]], %[[BELOWREST]] : f32
+// CHECK: %[[BASE2:.*]] = arith.mulf %[[EXPONENT]], %[[LOG2E]] : f32
+// CHECK: %[[W3:.*]] = math.exp2 %[[BASE2]] fastmath<afn>
+// CHECK: arith.mulf %[[W3]], %[[OUT3]] : f32
 // CHECK-NOT: math.exp2
 // CHECK: } else {
-// Sixteen of more, and then sixteen in each step, to which the sums so far are rescaled.
+// Sixteen of more, and then sixteen in each step, to which the sums so far are
+// rescaled.
 // CHECK-COUNT-16: math.exp2
-// CHECK: scf.for %[[FROM:.*]] = %c16 to %[[ITEMS]]#1 step %c16 iter_args
+// CHECK: scf.for %[[FROM:.*]] = %c16_i32 to %[[COUNT]] step %c16_i32 iter_args
 // CHECK-COUNT-17: math.exp2
 // CHECK-NOT: math.exp2
-// CHECK: arith.divf %[[SUMS]]#2, %[[SUMS]]#1
-// CHECK: arith.truncf {{.*}} to f16
+// CHECK: %[[ISNONE:.*]] = arith.cmpf oeq, %[[SUMS]]#2, %[[ZERO]] : f32
+// CHECK: %[[QUOTIENT:.*]] = arith.divf %[[SUMS]]#3, %[[SUMS]]#2
+// CHECK: %[[OUTPUT:.*]] = arith.select %[[ISNONE]], %[[ZERO]], %[[QUOTIENT]] : f32
+// CHECK: arith.truncf %[[OUTPUT]] : f32 to f16
 // CHECK: scf.yield %[[SUM]]
 // CHECK: tensor.parallel_insert_slice %[[MERGED]] into %[[SO]][%[[AT]], %[[MH]], %[[MI]], 0]
 func.func @lengths(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor<?xi32>) -> tensor<?x2x?x64xf16> {
@@ -310,4 +337,248 @@ func.func @fixed_lengths(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %le
     } {schedule = #attn.schedule<tile = 64x64, order = linear, split = fixed(256)>}
     : tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16> -> tensor<?x2x?x64xf16>
   return %o : tensor<?x2x?x64xf16>
+}
+
+// -----
+
+// Threads share the parts of a row: sixteen parts have four groups of threads, which
+// have every fourth part each, so that a part's group does not depend on how many
+// there are.
+// CHECK-LABEL: func @groups
+// CHECK-DAG: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+// CHECK-DAG: %[[LOWEST:.*]] = arith.constant -3.40282347E+38 : f32
+// CHECK-DAG: %[[MINUSINF:.*]] = arith.constant 0xFF800000 : f32
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK: %[[R:.*]]:5 = scf.forall {{.*}} -> (tensor<?x2x?x128xf32>, tensor<?x2x?xf32>, tensor<?x2x?xf32>, tensor<?x2x?x128xf16>, tensor<?x2x?xf32>)
+// CHECK: %[[ITEMS:.*]]:2 = scf.if %{{.*}} -> (index, index) {
+// CHECK-DAG: %[[RESTS:.*]] = tensor.extract_slice %[[R]]#2[%[[ITEMS]]#0,
+// CHECK-DAG: %[[LSES:.*]] = tensor.extract_slice %[[R]]#1[%[[ITEMS]]#0,
+// CHECK-DAG: %[[OUTPUTS:.*]] = tensor.extract_slice %[[R]]#0[%[[ITEMS]]#0,
+// CHECK: %[[COUNT:.*]] = arith.index_cast %[[ITEMS]]#1 : index to i32
+// CHECK: %[[ROOM:.*]] = tensor.empty() : tensor<4x32xf32>
+// CHECK: %[[G:.*]]:7 = linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]} outs(%[[ROOM]], %[[ROOM]], %[[ROOM]], %[[ROOM]], %[[ROOM]], %[[ROOM]], %[[ROOM]] :
+// CHECK: %[[INDEX:.*]] = linalg.index 0
+// CHECK: %[[F0:.*]] = linalg.index 1
+// CHECK: %[[GROUP:.*]] = arith.index_cast %[[INDEX]] : index to i32
+// A thread has four features, each beside one of the next thread.
+// CHECK: %[[F1:.*]] = arith.addi %[[F0]], %c32 : index
+// CHECK: %[[F2:.*]] = arith.addi %[[F0]], %c64 : index
+// CHECK: %[[F3:.*]] = arith.addi %[[F0]], %c96 : index
+// CHECK: %[[AREFEW:.*]] = arith.cmpi sle, %[[COUNT]], %c16_i32 : i32
+// CHECK: %[[S:.*]]:7 = scf.if %[[AREFEW]] -> (f32, f32, f32, f32, f32, f32, f32) {
+// The last part is read again for those that there are not, and counts for nothing,
+// whatever is read.
+// CHECK: %[[LAST:.*]] = arith.subi %[[COUNT]], %c1_i32 : i32
+// CHECK: %[[IS0:.*]] = arith.cmpi slt, %[[GROUP]], %[[COUNT]] : i32
+// CHECK: %[[P0:.*]] = arith.minsi %[[GROUP]], %[[LAST]] : i32
+// CHECK: %[[AT0:.*]] = arith.index_cast %[[P0]] : i32 to index
+// CHECK: %[[LSE0:.*]] = tensor.extract %[[LSES]][%[[AT0]]]
+// CHECK: %[[L0:.*]] = arith.select %[[IS0]], %[[LSE0]], %[[MINUSINF]] : f32
+// CHECK: %[[REST0:.*]] = tensor.extract %[[RESTS]][%[[AT0]]]
+// CHECK: %[[OUT00:.*]] = tensor.extract %[[OUTPUTS]][%[[AT0]], %[[F0]]]
+// CHECK: %[[O00:.*]] = arith.select %[[IS0]], %[[OUT00]], %[[ZERO]] : f32
+// CHECK: %[[OUT01:.*]] = tensor.extract %[[OUTPUTS]][%[[AT0]], %[[F1]]]
+// CHECK: %[[O01:.*]] = arith.select %[[IS0]], %[[OUT01]], %[[ZERO]] : f32
+// CHECK: %[[OUT02:.*]] = tensor.extract %[[OUTPUTS]][%[[AT0]], %[[F2]]]
+// CHECK: %[[O02:.*]] = arith.select %[[IS0]], %[[OUT02]], %[[ZERO]] : f32
+// CHECK: %[[OUT03:.*]] = tensor.extract %[[OUTPUTS]][%[[AT0]], %[[F3]]]
+// CHECK: %[[O03:.*]] = arith.select %[[IS0]], %[[OUT03]], %[[ZERO]] : f32
+// CHECK: %[[PLACE1:.*]] = arith.addi %[[GROUP]], %c4_i32 : i32
+// CHECK: %[[IS1:.*]] = arith.cmpi slt, %[[PLACE1]], %[[COUNT]] : i32
+// CHECK: %[[P1:.*]] = arith.minsi %[[PLACE1]], %[[LAST]] : i32
+// CHECK: arith.select %[[IS1]], %{{.*}}, %[[MINUSINF]] : f32
+// CHECK-COUNT-4: arith.select %[[IS1]], %{{.*}}, %[[ZERO]] : f32
+// The maximum is finite, also of parts without a key.
+// CHECK: %[[HAS0:.*]] = arith.cmpf ogt, %[[L0]], %[[LOWEST]] : f32
+// CHECK: %[[MAX0:.*]] = arith.select %[[HAS0]], %[[L0]], %[[LOWEST]] : f32
+// CHECK: %[[RESTMAX0:.*]] = arith.select %[[HAS0]], %[[REST0]], %[[ZERO]] : f32
+// CHECK-NEXT: arith.cmpf ogt
+// CHECK-NEXT: %[[MAX12:.*]] = arith.select
+// CHECK-NEXT: %[[RESTMAX12:.*]] = arith.select
+// CHECK: %[[ISMORE:.*]] = arith.cmpf ogt, %[[MAX12]], %[[MAX0]] : f32
+// CHECK: %[[MAX012:.*]] = arith.select %[[ISMORE]], %[[MAX12]], %[[MAX0]] : f32
+// CHECK: %[[RESTMAX012:.*]] = arith.select %[[ISMORE]], %[[RESTMAX12]], %[[RESTMAX0]] : f32
+// CHECK: %[[MAX:.*]] = arith.select %{{.*}}, %{{.*}}, %[[MAX012]] : f32
+// CHECK: %[[RESTMAX:.*]] = arith.select %{{.*}}, %{{.*}}, %[[RESTMAX012]] : f32
+// CHECK: %[[BELOW:.*]] = arith.subf %[[L0]], %[[MAX]] : f32
+// CHECK: %[[BELOWREST:.*]] = arith.subf %[[REST0]], %[[RESTMAX]] : f32
+// CHECK: %[[EXPONENT:.*]] = arith.addf %[[BELOW]], %[[BELOWREST]] : f32
+// CHECK: %[[BASE2:.*]] = arith.mulf %[[EXPONENT]], %[[LOG2E]] : f32
+// CHECK: %[[W0:.*]] = math.exp2 %[[BASE2]] fastmath<afn> : f32
+// CHECK-NEXT: arith.mulf %[[W0]], %[[O00]] : f32
+// CHECK-NEXT: arith.mulf %[[W0]], %[[O01]] : f32
+// CHECK-NEXT: arith.mulf %[[W0]], %[[O02]] : f32
+// CHECK-NEXT: arith.mulf %[[W0]], %[[O03]] : f32
+// CHECK-COUNT-3: math.exp2
+// CHECK-NOT: math.exp2
+// CHECK: } else {
+// CHECK-COUNT-16: math.exp2
+// CHECK: scf.for {{.*}} to %[[COUNT]] step %c64_i32 iter_args
+// CHECK-COUNT-17: math.exp2
+// CHECK-NOT: math.exp2
+// CHECK: linalg.yield %[[S]]#0, %[[S]]#1, %[[S]]#2, %[[S]]#3, %[[S]]#4, %[[S]]#5, %[[S]]#6 : f32
+//
+// Each feature adds the sums of the groups, whose maxima are other ones.
+// CHECK: %[[ALL:.*]]:2 = linalg.generic {{.*}}iterator_types = ["parallel"]} outs(%{{.*}}, %{{.*}} : tensor<128xf16>, tensor<128xf32>)
+// CHECK: %[[F:.*]] = linalg.index 0
+// CHECK: %[[T:.*]] = arith.remui %[[F]], %c32 : index
+// CHECK: %[[G00:.*]] = tensor.extract %[[G]]#3[%c0, %[[T]]]
+// CHECK: %[[G01:.*]] = tensor.extract %[[G]]#4[%c0, %[[T]]]
+// CHECK: %[[IN0:.*]] = arith.cmpi ult, %[[F]], %c32 : index
+// CHECK: %[[UPTO1:.*]] = arith.select %[[IN0]], %[[G00]], %[[G01]] : f32
+// CHECK: %[[G02:.*]] = tensor.extract %[[G]]#5[%c0, %[[T]]]
+// CHECK: %[[IN1:.*]] = arith.cmpi ult, %[[F]], %c64 : index
+// CHECK: %[[UPTO2:.*]] = arith.select %[[IN1]], %[[UPTO1]], %[[G02]] : f32
+// CHECK: %[[G03:.*]] = tensor.extract %[[G]]#6[%c0, %[[T]]]
+// CHECK: %[[IN2:.*]] = arith.cmpi ult, %[[F]], %c96 : index
+// CHECK: %[[GO0:.*]] = arith.select %[[IN2]], %[[UPTO2]], %[[G03]] : f32
+// CHECK: %[[GM0:.*]] = tensor.extract %[[G]]#0[%c0, %[[T]]]
+// CHECK: %[[GR0:.*]] = tensor.extract %[[G]]#1[%c0, %[[T]]]
+// CHECK: %[[GS0:.*]] = tensor.extract %[[G]]#2[%c0, %[[T]]]
+// CHECK: %[[GM1:.*]] = tensor.extract %[[G]]#0[%c1, %[[T]]]
+// CHECK: %[[GM2:.*]] = tensor.extract %[[G]]#0[%c2, %[[T]]]
+// CHECK: %[[GM3:.*]] = tensor.extract %[[G]]#0[%c3, %[[T]]]
+// CHECK: %[[GR3:.*]] = tensor.extract %[[G]]#1[%c3, %[[T]]]
+// CHECK: %[[GS3:.*]] = tensor.extract %[[G]]#2[%c3, %[[T]]]
+// CHECK: arith.cmpf ogt, %[[GM0]], %[[LOWEST]] : f32
+// CHECK: arith.cmpf ogt, %[[GM2]], %[[GM1]] : f32
+// CHECK: %[[ISMORE3:.*]] = arith.cmpf ogt, %[[GM3]], %[[GMAX012:.*]] : f32
+// CHECK-NEXT: %[[GMAX:.*]] = arith.select %[[ISMORE3]], %[[GM3]], %[[GMAX012]] : f32
+// CHECK-NEXT: %[[GREST:.*]] = arith.select %[[ISMORE3]], %[[GR3]], %{{.*}} : f32
+// CHECK-NEXT: %[[GBELOW0:.*]] = arith.subf %[[GM0]], %[[GMAX]] : f32
+// CHECK-NEXT: %[[GBELOWREST0:.*]] = arith.subf %[[GR0]], %[[GREST]] : f32
+// CHECK-NEXT: %[[GEXPONENT0:.*]] = arith.addf %[[GBELOW0]], %[[GBELOWREST0]] : f32
+// CHECK-NEXT: %[[GBASE2:.*]] = arith.mulf %[[GEXPONENT0]], %[[LOG2E]] : f32
+// CHECK-NEXT: %[[GW0:.*]] = math.exp2 %[[GBASE2]] fastmath<afn> : f32
+// CHECK-NEXT: arith.mulf %[[GW0]], %[[GO0]] : f32
+// CHECK-NEXT: arith.mulf %[[GW0]], %[[GS0]] : f32
+// CHECK-COUNT-2: math.exp2
+// CHECK: %[[GW3:.*]] = math.exp2
+// CHECK-NEXT: %[[WEIGHTED:.*]] = arith.mulf %[[GW3]], %{{.*}} : f32
+// CHECK-NEXT: %[[OUTPUT:.*]] = arith.addf %{{.*}}, %[[WEIGHTED]] : f32
+// CHECK-NEXT: %[[SHARE:.*]] = arith.mulf %[[GW3]], %[[GS3]] : f32
+// CHECK-NEXT: %[[SUM:.*]] = arith.addf %{{.*}}, %[[SHARE]] : f32
+// CHECK-NEXT: %[[ISNONE:.*]] = arith.cmpf oeq, %[[SUM]], %[[ZERO]] : f32
+// CHECK-NEXT: %[[QUOTIENT:.*]] = arith.divf %[[OUTPUT]], %[[SUM]] : f32
+// CHECK-NEXT: %[[RESULT:.*]] = arith.select %[[ISNONE]], %[[ZERO]], %[[QUOTIENT]] : f32
+// CHECK-NEXT: %[[ROUNDED:.*]] = arith.truncf %[[RESULT]] : f32 to f16
+// CHECK-NEXT: %[[LOG:.*]] = math.log %[[SUM]] : f32
+// CHECK-NEXT: %[[REST:.*]] = arith.addf %[[GREST]], %[[LOG]] : f32
+// CHECK-NEXT: %[[SOME:.*]] = arith.addf %[[GMAX]], %[[REST]] : f32
+// CHECK-NEXT: %[[LSE:.*]] = arith.select %[[ISNONE]], %[[MINUSINF]], %[[SOME]] : f32
+// CHECK-NEXT: linalg.yield %[[ROUNDED]], %[[LSE]] : f16, f32
+// CHECK: tensor.extract %[[ALL]]#1[%c0]
+func.func @groups(%q: tensor<?x2x?x128xf16>, %k: tensor<?x2x?x128xf16>, %len: tensor<?xi32>) -> (tensor<?x2x?x128xf16>, tensor<?x2x?xf32>) {
+  %o, %l = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %len[%b] : tensor<?xi32>
+      %n = arith.index_cast %x : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 16>}
+    : tensor<?x2x?x128xf16>, tensor<?x2x?x128xf16>, tensor<?x2x?x128xf16> -> tensor<?x2x?x128xf16>, tensor<?x2x?xf32>
+  return %o, %l : tensor<?x2x?x128xf16>, tensor<?x2x?xf32>
+}
+
+// -----
+
+// Sixty-four parts of as many features have eight groups, whose threads read eight
+// parts at once, so as not to need more registers.
+// CHECK-LABEL: func @many_groups
+// CHECK: %[[G:.*]]:7 = linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]} outs({{.*}} : tensor<8x32xf32>, tensor<8x32xf32>, tensor<8x32xf32>, tensor<8x32xf32>, tensor<8x32xf32>, tensor<8x32xf32>, tensor<8x32xf32>)
+// CHECK: arith.cmpi sle, %{{.*}}, %c32_i32 : i32
+// CHECK: scf.if
+// CHECK-COUNT-4: math.exp2
+// CHECK-NOT: math.exp2
+// CHECK: } else {
+// CHECK-COUNT-8: math.exp2
+// CHECK: scf.for {{.*}} step %c64_i32 iter_args
+// CHECK-COUNT-9: math.exp2
+// CHECK-NOT: math.exp2
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel"]} outs(%{{.*}} : tensor<128xf16>)
+// CHECK: tensor.extract %[[G]]#0[%c7, %{{.*}}]
+// CHECK-COUNT-8: math.exp2
+// CHECK-NOT: math.exp2
+func.func @many_groups(%q: tensor<?x2x?x128xf16>, %k: tensor<?x2x?x128xf16>, %len: tensor<?xi32>) -> tensor<?x2x?x128xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %len[%b] : tensor<?xi32>
+      %n = arith.index_cast %x : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 64>}
+    : tensor<?x2x?x128xf16>, tensor<?x2x?x128xf16>, tensor<?x2x?x128xf16> -> tensor<?x2x?x128xf16>
+  return %o : tensor<?x2x?x128xf16>
+}
+
+// -----
+
+// A thread has two of six features. Of parts of a size, whose number is not known,
+// there are groups as for sixteen.
+// CHECK-LABEL: func @fixed_groups
+// CHECK: %[[G:.*]]:5 = linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]} outs({{.*}} : tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>)
+// CHECK: %[[F0:.*]] = linalg.index 1
+// CHECK: %[[F1:.*]] = arith.addi %[[F0]], %c3 : index
+// CHECK: tensor.extract %{{.*}}[%{{.*}}, %[[F0]]] : tensor<?x6xf32>
+// CHECK: tensor.extract %{{.*}}[%{{.*}}, %[[F1]]] : tensor<?x6xf32>
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel"]} outs(%{{.*}} : tensor<6xf16>)
+// CHECK: %[[F:.*]] = linalg.index 0
+// CHECK: %[[T:.*]] = arith.remui %[[F]], %c3 : index
+// CHECK: %[[G0:.*]] = tensor.extract %[[G]]#3[%c0, %[[T]]]
+// CHECK: %[[G1:.*]] = tensor.extract %[[G]]#4[%c0, %[[T]]]
+// CHECK: %[[IN0:.*]] = arith.cmpi ult, %[[F]], %c3 : index
+// CHECK: arith.select %[[IN0]], %[[G0]], %[[G1]] : f32
+func.func @fixed_groups(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %v: tensor<?x2x?x6xf16>, %len: tensor<?xi32>) -> tensor<?x2x?x6xf16> {
+  %o = attn.attention %q, %k, %v scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %len[%b] : tensor<?xi32>
+      %n = arith.index_cast %x : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = fixed(256)>}
+    : tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16>, tensor<?x2x?x6xf16> -> tensor<?x2x?x6xf16>
+  return %o : tensor<?x2x?x6xf16>
+}
+
+// -----
+
+// A log-sum-exp of f64 is the sum of what a part leaves, where it is the only one.
+// Of seven features, a thread has one; three parts have one group.
+// CHECK-LABEL: func @wide_lse
+// CHECK: %[[R:.*]]:5 = scf.forall {{.*}}, %[[DIRECT:[^ ]*]] = %{{[^ ]*}}) -> (tensor<?x2x?x7xf32>, tensor<?x2x?xf32>, tensor<?x2x?xf32>, tensor<?x2x?x7xf32>, tensor<?x2x?xf64>)
+// CHECK: %[[ONLY:.*]] = arith.cmpi eq, %{{.*}}, %c1 : index
+// CHECK: %[[NONE:.*]] = arith.select %[[ONLY]], %c0, %[[ROWS:.*]] : index
+// CHECK: %[[ALLROWS:.*]] = arith.select %[[ONLY]], %[[ROWS]], %c0 : index
+// CHECK: %[[F:.*]]:3 = attn.finalize {{.*}} -> tensor<1x1x?x7xf32>, tensor<1x1x?xf32>, tensor<1x1x?xf32>
+// CHECK: %[[WIDE:.*]] = linalg.generic {{.*}} ins(%[[F]]#1, %[[F]]#2 : tensor<1x1x?xf32>, tensor<1x1x?xf32>) outs(%{{.*}} : tensor<1x1x?xf64>) {
+// CHECK-NEXT: ^bb0(%[[LSE:.*]]: f32, %[[REST:.*]]: f32, %{{.*}}: f64):
+// CHECK-NEXT: %[[LSE64:.*]] = arith.extf %[[LSE]] : f32 to f64
+// CHECK-NEXT: %[[REST64:.*]] = arith.extf %[[REST]] : f32 to f64
+// CHECK-NEXT: %[[BOTH:.*]] = arith.addf %[[LSE64]], %[[REST64]] : f64
+// CHECK-NEXT: linalg.yield %[[BOTH]] : f64
+// CHECK: %[[RESULT:.*]] = tensor.extract_slice %[[WIDE]][0, 0, 0] [1, 1, %[[ALLROWS]]]
+// CHECK: tensor.parallel_insert_slice %[[RESULT]] into %[[DIRECT]][
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]} outs({{.*}} : tensor<1x7xf32>, tensor<1x7xf32>, tensor<1x7xf32>, tensor<1x7xf32>)
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel"]} outs(%{{.*}}, %{{.*}} : tensor<7xf32>, tensor<7xf64>)
+// CHECK-NOT: arith.truncf
+// CHECK: %[[LOG:.*]] = math.log %{{.*}} : f32
+// CHECK-NEXT: %[[MORE:.*]] = arith.addf %{{.*}}, %[[LOG]] : f32
+// CHECK-NEXT: %[[MAX64:.*]] = arith.extf %{{.*}} : f32 to f64
+// CHECK-NEXT: %[[MORE64:.*]] = arith.extf %[[MORE]] : f32 to f64
+// CHECK-NEXT: %[[SOME:.*]] = arith.addf %[[MAX64]], %[[MORE64]] : f64
+// CHECK: arith.select %{{.*}}, %{{.*}}, %[[SOME]] : f64
+func.func @wide_lse(%q: tensor<?x2x?x64xf32>, %k: tensor<?x2x?x64xf32>, %v: tensor<?x2x?x7xf32>, %len: tensor<?xi32>) -> (tensor<?x2x?x7xf32>, tensor<?x2x?xf64>) {
+  %o, %l = attn.attention %q, %k, %v scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %len[%b] : tensor<?xi32>
+      %n = arith.index_cast %x : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, split = 3>}
+    : tensor<?x2x?x64xf32>, tensor<?x2x?x64xf32>, tensor<?x2x?x7xf32> -> tensor<?x2x?x7xf32>, tensor<?x2x?xf64>
+  return %o, %l : tensor<?x2x?x7xf32>, tensor<?x2x?xf64>
 }
