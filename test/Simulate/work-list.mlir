@@ -46,6 +46,12 @@
 // RUN: %{hopper} --entry=fixed_window --integers=0:200 --dims=q:1x2x3x16 --dims=k:1x2x200x16 --dims=len:1 | FileCheck %s
 // RUN: %{run} --entry=fixed_window --integers=0:200 --dims=q:5x2x70x16 --dims=k:5x2x200x16 --dims=len:5 | FileCheck %s
 //
+// An infinite value, in a part that is read again for those that there are not.
+// RUN: %{hopper} --entry=infinite --integers=1:200 %{one} | FileCheck %s --check-prefixes=CHECK,INFINITE
+// RUN: %{hopper} --entry=infinite --integers=1:200 %{nine} | FileCheck %s --check-prefixes=CHECK,INFINITE
+// RUN: %{run} --entry=infinite --integers=1:200 %{nine} | FileCheck %s --check-prefixes=CHECK,INFINITE
+//
+// INFINITE: result 0: {{.*}} max inf{{$}}
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
 // ZERO: result 0: {{.*}} min 0, max 0{{$}}
@@ -135,4 +141,36 @@ func.func @fixed_window(%q: tensor<?x2x?x16xf16>, %k: tensor<?x2x?x16xf16>, %len
       } {split_size = 64 : i64}
       : tensor<?x2x?x16xf16>, tensor<?x2x?x16xf16>, tensor<?x2x?x16xf16> -> tensor<?x2x?x16xf16>, tensor<?x2x?xf32>
   return %o, %l : tensor<?x2x?x16xf16>, tensor<?x2x?xf32>
+}
+
+// The first key's value has an infinite feature.
+#id = affine_map<(b, h, j, d) -> (b, h, j, d)>
+func.func @infinite(%q: tensor<?x2x1x16xbf16>, %k: tensor<?x2x?x16xbf16>, %len: tensor<?xi32>) -> (tensor<?x2x1x16xbf16>, tensor<?x2x1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %batches = tensor.dim %k, %c0 : tensor<?x2x?x16xbf16>
+  %keys = tensor.dim %k, %c2 : tensor<?x2x?x16xbf16>
+  %room = tensor.empty(%batches, %keys) : tensor<?x2x?x16xbf16>
+  %v = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%k : tensor<?x2x?x16xbf16>) outs(%room : tensor<?x2x?x16xbf16>) {
+  ^bb0(%x: bf16, %y: bf16):
+    %j = linalg.index 2 : index
+    %d = linalg.index 3 : index
+    %z = arith.constant 0 : index
+    %place = arith.addi %j, %d : index
+    %isFirst = arith.cmpi eq, %place, %z : index
+    %infinity = arith.constant 0x7F80 : bf16
+    %value = arith.select %isFirst, %infinity, %x : bf16
+    linalg.yield %value : bf16
+  } -> tensor<?x2x?x16xbf16>
+  %o, %l = attn.attention %q, %k, %v scale(0.25)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %len[%b] : tensor<?xi32>
+        %n = arith.index_cast %x : i32 to index
+        %keep = arith.cmpi slt, %j, %n : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, split = 16>}
+      : tensor<?x2x1x16xbf16>, tensor<?x2x?x16xbf16>, tensor<?x2x?x16xbf16> -> tensor<?x2x1x16xbf16>, tensor<?x2x1xf32>
+  return %o, %l : tensor<?x2x1x16xbf16>, tensor<?x2x1xf32>
 }
