@@ -1,7 +1,6 @@
-// Parts of rows with large scores, whose log-sum-exps are near each other: in f32
-// they are multiples of 2^-7, of which a merge would make errors of 2^-8 in outputs,
-// and a sum of two numbers in f64. Scores are exact in f32, so that the graph in f64
-// has the same.
+// Parts of rows with large scores, whose log-sum-exps are near each other. In f32
+// they are multiples of 2^-7: a merge of them would err by 2^-8 in outputs and sums.
+// Scores are exact in f32, so that the graph in f64 has the same ones.
 //
 // DEFINE: %{run} = fovea-run %s --random=1 --check
 // DEFINE: %{hopper} = %{run} --target=sm_90a --simulate
@@ -9,8 +8,8 @@
 // DEFINE: %{three} = --dims=q:3x2x1x16 --dims=k:3x2x200x16 --dims=len:3
 // DEFINE: %{nine} = --dims=q:9x2x1x16 --dims=k:9x2x200x16 --dims=len:9
 //
-// Groups of threads have two parts or one each, of few batches, or none. Of nine
-// batches, some have one part.
+// Groups of threads have two parts, one, or none. Of nine batches, some have one
+// part, whose log-sum-exp is the sum of two numbers in f64.
 // RUN: %{hopper} --entry=lengths --integers=150:200 %{one} --seeds=2 | FileCheck %s
 // RUN: %{hopper} --entry=lengths --integers=0:200 %{three} | FileCheck %s
 // RUN: %{hopper} --entry=lengths --integers=1:200 %{nine} | FileCheck %s
@@ -19,7 +18,7 @@
 // RUN: %{run} --entry=lengths --integers=150:200 %{one} | FileCheck %s
 // RUN: %{run} --entry=lengths --integers=1:200 %{nine} | FileCheck %s
 //
-// Groups of eighteen or nineteen parts, two more than are read at once.
+// Groups of eighteen or nineteen parts, more than the sixteen that are read at once.
 // RUN: %{hopper} --entry=many --integers=1150:1200 --dims=q:2x1x1x16 --dims=k:2x1x1200x16 --dims=len:2 | FileCheck %s
 // RUN: %{run} --entry=many --integers=1150:1200 --dims=q:2x1x1x16 --dims=k:2x1x1200x16 --dims=len:2 | FileCheck %s
 //

@@ -100,7 +100,7 @@ def ExpandForLLVM : Pass<"expand-for-llvm"> {
     `lower-affine`, in this order. These passes look at all ops, and the second
     one folds them. This one looks only at ops that have a pattern, which are few
     in a kernel that has an op for each element of a tile. Minima and maxima of
-    floats stay: LLVM has them.
+    floats, which `arith-expand` writes as comparisons, stay: LLVM has them.
   }];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",

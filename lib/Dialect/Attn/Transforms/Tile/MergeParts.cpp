@@ -7,9 +7,9 @@
 //
 // A call of decoding waits for this, for a few parts of a few rows. What takes
 // time are waits for memory and the instructions of a thread, which has no
-// other to wait beside. So each feature finds weights itself, by few
-// instructions, and reads many parts before it needs the first; and threads
-// share the parts of a feature, where there are threads.
+// other to wait beside. So each thread finds weights itself, by few
+// instructions, and reads many parts before it needs the first; and groups of
+// threads share the parts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,9 +63,10 @@ struct Sums {
   }
 };
 
-/// The parts of a row that are added up: every `stride`-th from `first` on, and
-/// how many are read at once. Their order, and which are added together, does
-/// not depend on how many more there are, so that a row's bits do not.
+/// The parts of a row that are added up: every `stride`-th from `first`, an
+/// i32, on, and how many are read at once. Their order, and which are added
+/// together, does not depend on how many more there are, so that a row's bits
+/// do not.
 struct Selection {
   Value first;
   int64_t stride, atOnce;
@@ -85,8 +86,8 @@ private:
   FeatureSums inside(OpBuilder &nested) const {
     return FeatureSums(nested, loc, f.type, features);
   }
-  Sums addSome(const RowParts &row, Value first, Value count, int64_t stride,
-               int64_t terms, std::optional<Sums> before);
+  Sums addSome(const RowParts &row, Value count, const Selection &selection,
+               std::optional<Sums> before = std::nullopt);
   Value number(int64_t value) const {
     return arith::ConstantIntOp::create(builder, loc, value, /*width=*/32);
   }
@@ -142,17 +143,18 @@ Sums FeatureSums::addAll(ArrayRef<Sums> parts) {
   return all;
 }
 
-/// Adds every `stride`-th part of `row` from `first` on, so many, or as many as
-/// there are of `count`, to those `before`.
-Sums FeatureSums::addSome(const RowParts &row, Value first, Value count,
-                          int64_t stride, int64_t terms,
+/// Adds those of the selected parts of `row` that are read at once, as far as
+/// there are so many of `count`, to those `before`.
+Sums FeatureSums::addSome(const RowParts &row, Value count,
+                          const Selection &selection,
                           std::optional<Sums> before) {
   Value last = f.make<arith::SubIOp>(count, number(1));
   SmallVector<Sums> parts;
   if (before)
     parts.push_back(*before);
-  for (int64_t term = 0; term < terms; ++term) {
-    Value place = f.make<arith::AddIOp>(first, number(term * stride));
+  for (int64_t term = 0; term < selection.atOnce; ++term) {
+    Value place =
+        f.make<arith::AddIOp>(selection.first, number(term * selection.stride));
     Value exists =
         f.make<arith::CmpIOp>(arith::CmpIPredicate::slt, place, count);
     Value nearest = f.make<arith::MinSIOp>(place, last);
@@ -176,29 +178,29 @@ Sums FeatureSums::addSome(const RowParts &row, Value first, Value count,
 
 Sums FeatureSums::addRow(const RowParts &row, Value count,
                          const Selection &selection) {
+  Selection few = selection;
+  few.atOnce = kFewParts;
   Value areFew = f.make<arith::CmpIOp>(arith::CmpIPredicate::sle, count,
-                                       number(kFewParts * selection.stride));
+                                       number(few.atOnce * few.stride));
   auto branch = scf::IfOp::create(
       builder, loc, areFew,
       [&](OpBuilder &nested, Location) {
-        Sums few =
-            inside(nested).addSome(row, selection.first, count,
-                                   selection.stride, kFewParts, std::nullopt);
-        scf::YieldOp::create(nested, loc, few.getValues());
+        Sums all = inside(nested).addSome(row, count, few);
+        scf::YieldOp::create(nested, loc, all.getValues());
       },
       [&](OpBuilder &nested, Location) {
         // No loop is in the way of the first ones.
         FeatureSums sums = inside(nested);
-        Sums begin = sums.addSome(row, selection.first, count, selection.stride,
-                                  selection.atOnce, std::nullopt);
-        Value step = sums.number(selection.stride * selection.atOnce);
+        Sums begin = sums.addSome(row, count, selection);
+        Value step = sums.number(selection.atOnce * selection.stride);
         Value next = sums.f.make<arith::AddIOp>(selection.first, step);
         auto rest = scf::ForOp::create(
             nested, loc, next, count, step, begin.getValues(),
             [&](OpBuilder &inner, Location, Value at, ValueRange carried) {
+              Selection some = selection;
+              some.first = at;
               Sums more =
-                  inside(inner).addSome(row, at, count, selection.stride,
-                                        selection.atOnce, Sums::get(carried));
+                  inside(inner).addSome(row, count, some, Sums::get(carried));
               scf::YieldOp::create(inner, loc, more.getValues());
             });
         scf::YieldOp::create(nested, loc, rest.getResults());

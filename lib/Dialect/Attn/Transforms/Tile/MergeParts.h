@@ -27,10 +27,11 @@ struct RowParts {
 };
 
 /// Emits the sum of the first `count` of the parts of `row`, at least one, in
-/// their order. If `usual` is not 0, the usual number of parts of a row of
-/// several, groups of threads add some each, and then these sums are added. The
-/// output, 0 of a row without a key, gets the shape and type of `room`, and the
-/// log-sum-exp the type `lse`.
+/// an order that does not depend on `count`: that of the parts, or, if `usual`
+/// is not 0, the usual number of parts of a row of several, that of the sums of
+/// groups of threads, which have every so many-th part each. The output, 0 of a
+/// row without a key, gets the shape and type of `room`, and the log-sum-exp
+/// the type `lse`.
 MergedRow mergeParts(mlir::OpBuilder &builder, mlir::Location loc,
                      const RowParts &row, mlir::Value count, int64_t usual,
                      mlir::Value room, mlir::FloatType lse);

@@ -168,7 +168,7 @@ static Value addTiles(OpBuilder &builder, Location loc, ValueRange tiles,
   auto body = [&](OpBuilder &nested, Location loc, ValueRange elements) {
     Formula f = {nested, loc, element};
     Value sum = f.convert(elements[0]);
-    for (Value more : elements.drop_front().take_front(tiles.size() - 1))
+    for (Value more : elements.take_front(tiles.size()).drop_front())
       sum = f.add(sum, f.convert(more));
     linalg::YieldOp::create(nested, loc, sum);
   };
@@ -279,7 +279,7 @@ tileParts(RewriterBase &rewriter, FinalizeOp root, int64_t queryTile,
                      math.constant(1));
   // The workspace has a dimension of items for that of batches, or one of parts
   // beside it. An f64 has room for the logarithm of a sum beside large scores,
-  // and so have two numbers, of which some merge computes less.
+  // and so have two numbers, which are merged without f64.
   Type accumulation = getElementTypeOrSelf(root.getAcc());
   SmallVector<Type> types = {accumulation, rewriter.getF64Type()};
   if (list)

@@ -70,7 +70,7 @@ public:
   /// Replaces `root` by `wholes`, which have the results of batches of one part
   /// already, and get the sums of those of others: of the outputs [W, H, Sq,
   /// Dv], the log-sum-exps [W, H, Sq] and what these are rounded by, of their
-  /// items, `parts`, in the order of their keys.
+  /// items, `parts`, in a fixed order.
   void merge(mlir::RewriterBase &rewriter, FinalizeOp root,
              mlir::ValueRange parts, mlir::ValueRange wholes) const;
 
