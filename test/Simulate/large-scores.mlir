@@ -34,6 +34,9 @@
 // RUN: %{hopper} --entry=scale --integers=150:200 %{one} | FileCheck %s
 // RUN: %{hopper} --entry=scale --integers=1:200 %{three} | FileCheck %s
 // RUN: %{run} --target=sm_80 --simulate --entry=scale --integers=1:200 %{three} | FileCheck %s
+// RUN: %{hopper} --entry=scaled_sinks --integers=0:200 %{three} | FileCheck %s
+// RUN: %{hopper} --entry=whole_sinks --integers=0:200 %{three} | FileCheck %s
+// RUN: %{run} --target=sm_80 --simulate --entry=scaled_sinks --integers=0:200 %{three} | FileCheck %s
 //
 // CHECK: check: result 0: max error {{[0-9.e-]+}}, relative {{[0-9.e-]+}} (bound 2e-05)
 // CHECK-NEXT: check: result 1: max error {{0|[0-9.]+e-0[6-9]|[0-9.]+e-1[0-9]}}, relative {{[0-9.e-]+}} (bound 2e-05)
@@ -124,12 +127,8 @@ func.func @sinks(%q: !q, %k: !k, %len: tensor<?xi32>) -> (!q, !lse) {
   return %o, %l : !q, !lse
 }
 
-// Products are 2^18 and up to 11.
-func.func @scale(%q: !q, %k: !k, %len: tensor<?xi32>) -> (!q, !lse) {
-  %c0 = arith.constant 0 : index
-  %c2 = arith.constant 2 : index
-  %batches = tensor.dim %k, %c0 : !k
-  %keys = tensor.dim %k, %c2 : !k
+// Products of these are 2^18 and up to 11.
+func.func private @operands(%batches: index, %keys: index) -> (!q, !k) {
   %roomQ = tensor.empty(%batches) : !q
   %roomK = tensor.empty(%batches, %keys) : !k
   %exactQ = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%roomQ : !q) {
@@ -159,6 +158,15 @@ func.func @scale(%q: !q, %k: !k, %len: tensor<?xi32>) -> (!q, !lse) {
     %y = arith.select %isFirst, %first, %other : f32
     linalg.yield %y : f32
   } -> !k
+  return %exactQ, %exactK : !q, !k
+}
+
+func.func @scale(%q: !q, %k: !k, %len: tensor<?xi32>) -> (!q, !lse) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %batches = tensor.dim %k, %c0 : !k
+  %keys = tensor.dim %k, %c2 : !k
+  %exactQ, %exactK = func.call @operands(%batches, %keys) : (index, index) -> (!q, !k)
   %o, %l = attn.attention %exactQ, %exactK, %k scale(0.3)
       mask {
       ^bb0(%b: index, %h: index, %i: index, %j: index):
@@ -167,6 +175,45 @@ func.func @scale(%q: !q, %k: !k, %len: tensor<?xi32>) -> (!q, !lse) {
         %keep = arith.cmpi slt, %j, %n : index
         attn.yield %keep : i1
       } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, split = 16>}
+      : !q, !k, !k -> !q, !lse
+  return %o, %l : !q, !lse
+}
+
+// Sinks, which no f32 is either, beside scores of 0.3 times products.
+func.func @scaled_sinks(%q: !q, %k: !k, %len: tensor<?xi32>) -> (!q, !lse) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %batches = tensor.dim %k, %c0 : !k
+  %keys = tensor.dim %k, %c2 : !k
+  %exactQ, %exactK = func.call @operands(%batches, %keys) : (index, index) -> (!q, !k)
+  %sinks = arith.constant dense<[78643.503, 78646.001]> : tensor<2xf64>
+  %o, %l = attn.attention %exactQ, %exactK, %k scale(0.3) init(%sinks : tensor<2xf64>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %len[%b] : tensor<?xi32>
+        %n = arith.index_cast %x : i32 to index
+        %keep = arith.cmpi slt, %j, %n : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, split = 16>}
+      : !q, !k, !k -> !q, !lse
+  return %o, %l : !q, !lse
+}
+
+func.func @whole_sinks(%q: !q, %k: !k, %len: tensor<?xi32>) -> (!q, !lse) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %batches = tensor.dim %k, %c0 : !k
+  %keys = tensor.dim %k, %c2 : !k
+  %exactQ, %exactK = func.call @operands(%batches, %keys) : (index, index) -> (!q, !k)
+  %sinks = arith.constant dense<[78643.503, 78646.001]> : tensor<2xf64>
+  %o, %l = attn.attention %exactQ, %exactK, %k scale(0.3) init(%sinks : tensor<2xf64>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %len[%b] : tensor<?xi32>
+        %n = arith.index_cast %x : i32 to index
+        %keep = arith.cmpi slt, %j, %n : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2>}
       : !q, !k, !k -> !q, !lse
   return %o, %l : !q, !lse
 }

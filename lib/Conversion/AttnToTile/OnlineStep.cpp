@@ -718,6 +718,17 @@ Value fovea::exchangeParts(OpBuilder &builder, Location loc, Value parts) {
 // Results
 //===----------------------------------------------------------------------===//
 
+/// Returns the unit of maxima as two numbers of type `type`, the nearest one
+/// and what is left: one alone would be rounded.
+static std::pair<Value, Value> emitUnit(OpBuilder &body, Location loc,
+                                        ScoreUnit unit, FloatType type) {
+  Formula f = {body, loc, type}, wide = {body, loc, body.getF64Type()};
+  Value exact = unit.emitProduct(body, loc, body.getF64Type(), unit.unit);
+  Value nearest = f.convert(exact);
+  Value left = f.convert(wide.sub(exact, wide.convert(nearest)));
+  return {nearest, left};
+}
+
 Value fovea::emitWholeSum(OpBuilder &builder, Location loc,
                           const TileSizes &sizes, RunningValues running,
                           ScoreUnit unit, Value init) {
@@ -734,9 +745,20 @@ Value fovea::emitWholeSum(OpBuilder &builder, Location loc,
         // Without a state there is nothing to add, also to a row without keys.
         Value score = f.convert(elements[2]);
         Value isAbsent = f.isEqual(score, f.number(-kInfinity));
-        Value difference = f.make<math::FmaOp>(
-            elements[1],
-            unit.emitProduct(body, loc, sizes.accumulation, -unit.unit), score);
+        auto [nearest, left] = emitUnit(body, loc, unit, sizes.accumulation);
+        Value minusMax = f.neg(elements[1]);
+        Value rounded = f.make<math::FmaOp>(minusMax, nearest, score);
+        Value exact = f.make<math::FmaOp>(minusMax, left, rounded);
+        Type initType = elements[2].getType();
+        if (initType != sizes.accumulation) {
+          Formula wide = {body, loc, initType};
+          exact = f.add(exact,
+                        f.convert(wide.sub(elements[2], wide.convert(score))));
+        }
+        // What is left of infinite numbers is NaN.
+        Value isInfinite =
+            f.isEqual(f.make<math::AbsFOp>(rounded), f.number(kInfinity));
+        Value difference = f.select(isInfinite, rounded, exact);
         Value weight =
             f.make<math::Exp2Op>(f.mul(difference, std::numbers::log2e));
         return f.add(elements[0], f.select(isAbsent, f.number(0.0), weight));
@@ -822,19 +844,14 @@ Value fovea::emitLogSumExpRest(OpBuilder &builder, Location loc,
       .map(sizes.getRows(), {max, sum, lse}, {},
            [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
              Formula f = {body, loc, sizes.accumulation};
-             Formula wide = {body, loc, body.getF64Type()};
-             // The unit is two numbers, since one would be rounded, too.
-             Value exact =
-                 unit.emitProduct(body, loc, body.getF64Type(), unit.unit);
-             Value nearest = f.convert(exact);
-             Value remainder =
-                 f.convert(wide.sub(exact, wide.convert(nearest)));
+             auto [nearest, left] =
+                 emitUnit(body, loc, unit, sizes.accumulation);
              Value log =
                  f.mul(f.make<math::Log2Op>(elements[1]), std::numbers::ln2);
              Value ofMax =
                  f.make<math::FmaOp>(elements[0], nearest, f.neg(elements[2]));
              Value rest =
-                 f.add(ofMax, f.make<math::FmaOp>(elements[0], remainder, log));
+                 f.add(ofMax, f.make<math::FmaOp>(elements[0], left, log));
              for (double sum : {0.0, kInfinity})
                rest = f.select(isEqualTo(body, loc, elements[1], sum),
                                f.number(0.0), rest);

@@ -66,7 +66,6 @@ func.func @rest(%q: tensor<?x2x4x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK-DAG: %[[INF:.*]] = arith.constant 0x7F800000 : f32
 // CHECK-DAG: %[[MINUSINF:.*]] = arith.constant 0xFF800000 : f32
-// CHECK-DAG: %[[MINUSUNIT:.*]] = arith.constant -3.000000e-01 : f32
 // CHECK-DAG: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
 // CHECK: tile.launch
 // CHECK: %[[SINK:.*]] = memref.load %{{.*}} : memref<2xf32,
@@ -75,7 +74,16 @@ func.func @rest(%q: tensor<?x2x4x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor
 // CHECK-NEXT: %[[SUM:.*]] = tile.map ins(%[[STEPS]], %[[MAX:[^ ]*]] : !tile.fragment<64xf32>, !tile.fragment<64xf32>) {
 // CHECK-NEXT: ^bb0(%[[S0:[^:]*]]: f32, %[[M0:[^:]*]]: f32, %{{[^:]*}}: index):
 // CHECK-NEXT: %[[ISABSENT:.*]] = arith.cmpf oeq, %[[INIT]], %[[MINUSINF]] : f32
-// CHECK-NEXT: %[[DIFFERENCE:.*]] = math.fma %[[M0]], %[[MINUSUNIT]], %[[INIT]] : f32
+// CHECK-NEXT: %[[HIGH0:.*]] = arith.truncf %[[UNIT64]] : f64 to f32
+// CHECK-NEXT: %[[HIGH064:.*]] = arith.extf %[[HIGH0]] : f32 to f64
+// CHECK-NEXT: %[[LOW064:.*]] = arith.subf %[[UNIT64]], %[[HIGH064]] : f64
+// CHECK-NEXT: %[[LOW0:.*]] = arith.truncf %[[LOW064]] : f64 to f32
+// CHECK-NEXT: %[[MINUSMAX:.*]] = arith.negf %[[M0]] : f32
+// CHECK-NEXT: %[[ROUNDED:.*]] = math.fma %[[MINUSMAX]], %[[HIGH0]], %[[INIT]] : f32
+// CHECK-NEXT: %[[EXACT:.*]] = math.fma %[[MINUSMAX]], %[[LOW0]], %[[ROUNDED]] : f32
+// CHECK-NEXT: %[[ABS:.*]] = math.absf %[[ROUNDED]] : f32
+// CHECK-NEXT: %[[ISINFINITE:.*]] = arith.cmpf oeq, %[[ABS]], %[[INF]] : f32
+// CHECK-NEXT: %[[DIFFERENCE:.*]] = arith.select %[[ISINFINITE]], %[[ROUNDED]], %[[EXACT]] : f32
 // CHECK-NEXT: %[[BASE2:.*]] = arith.mulf %[[DIFFERENCE]], %[[LOG2E]] : f32
 // CHECK-NEXT: %[[WEIGHT:.*]] = math.exp2 %[[BASE2]] : f32
 // CHECK-NEXT: %[[TERM:.*]] = arith.select %[[ISABSENT]], %[[ZERO]], %[[WEIGHT]] : f32
