@@ -852,8 +852,9 @@ Value fovea::emitLogSumExpRest(OpBuilder &builder, Location loc,
                  f.make<math::FmaOp>(elements[0], nearest, f.neg(elements[2]));
              Value rest =
                  f.add(ofMax, f.make<math::FmaOp>(elements[0], left, log));
-             for (double sum : {0.0, kInfinity})
-               rest = f.select(isEqualTo(body, loc, elements[1], sum),
+             for (Value infinite :
+                  {f.make<math::AbsFOp>(elements[2]), elements[1]})
+               rest = f.select(f.isEqual(infinite, f.number(kInfinity)),
                                f.number(0.0), rest);
              return rest;
            });

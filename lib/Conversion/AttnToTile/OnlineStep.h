@@ -71,7 +71,7 @@ mlir::Value emitLogSumExp(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::FloatType type);
 
 /// Returns what `lse`, the log-sum-exp in elements of the accumulator, is
-/// rounded by; 0 where the sum is 0 or infinite.
+/// rounded by; 0 where it or the sum is infinite.
 mlir::Value emitLogSumExpRest(mlir::OpBuilder &builder, mlir::Location loc,
                               const TileSizes &sizes, mlir::Value max,
                               mlir::Value sum, ScoreUnit unit, mlir::Value lse);

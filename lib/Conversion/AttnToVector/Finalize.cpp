@@ -72,11 +72,11 @@ static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
     b.store(nearest, lse, row);
     if (!rest)
       return;
+    Value rounded = b.convert(nearest, lseType);
     Value isInfinite = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ,
-                                             math::AbsFOp::create(b, all),
+                                             math::AbsFOp::create(b, rounded),
                                              b.constant(lseType, kInfinity));
-    Value difference =
-        arith::SubFOp::create(b, all, b.convert(nearest, lseType));
+    Value difference = arith::SubFOp::create(b, all, rounded);
     b.store(b.convert(arith::SelectOp::create(
                           b, isInfinite, b.constant(lseType, 0.0), difference),
                       stored),

@@ -1,8 +1,8 @@
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s
 
 // A part leaves its log-sum-exp as two numbers, computed from the unit as two, since
-// one would be rounded. The rest is 0 where the sum is 0, as without keys, or
-// infinite.
+// one would be rounded. The rest is 0 where that or the sum is infinite, as without
+// keys.
 // CHECK-LABEL: func @rest
 // CHECK-DAG: %[[UNIT64:.*]] = arith.constant 3.000000e-01 : f64
 // CHECK-DAG: %[[UNIT:.*]] = arith.constant 3.000000e-01 : f32
@@ -35,10 +35,11 @@
 // CHECK-NEXT: %[[OFHIGH:.*]] = math.fma %[[M]], %[[HIGH]], %[[MINUSL]] : f32
 // CHECK-NEXT: %[[OFLOW:.*]] = math.fma %[[M]], %[[LOW]], %[[LOG]] : f32
 // CHECK-NEXT: %[[BOTH:.*]] = arith.addf %[[OFHIGH]], %[[OFLOW]] : f32
-// CHECK-NEXT: %[[ISNONE:.*]] = arith.cmpf oeq, %[[S]], %[[ZERO]] : f32
-// CHECK-NEXT: %[[NOTNONE:.*]] = arith.select %[[ISNONE]], %[[ZERO]], %[[BOTH]] : f32
+// CHECK-NEXT: %[[ABSL:.*]] = math.absf %[[L]] : f32
+// CHECK-NEXT: %[[ISLSEINF:.*]] = arith.cmpf oeq, %[[ABSL]], %[[INF]] : f32
+// CHECK-NEXT: %[[FINITE:.*]] = arith.select %[[ISLSEINF]], %[[ZERO]], %[[BOTH]] : f32
 // CHECK-NEXT: %[[ISINF:.*]] = arith.cmpf oeq, %[[S]], %[[INF]] : f32
-// CHECK-NEXT: %[[RESULT:.*]] = arith.select %[[ISINF]], %[[ZERO]], %[[NOTNONE]] : f32
+// CHECK-NEXT: %[[RESULT:.*]] = arith.select %[[ISINF]], %[[ZERO]], %[[FINITE]] : f32
 // CHECK-NEXT: tile.yield %[[RESULT]] : f32
 // CHECK: tile.store %[[REST]], %{{.*}} : !tile.fragment<64xf32>
 func.func @rest(%q: tensor<?x2x4x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor<?xi32>) -> (tensor<?x2x4x64xf16>, tensor<?x2x4xf32>) {
@@ -120,10 +121,11 @@ func.func @rest(%q: tensor<?x2x4x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor
 // CHECK-NEXT: %[[OFHIGH:.*]] = math.fma %[[M]], %[[HIGH]], %[[MINUSL]] : f32
 // CHECK-NEXT: %[[OFLOW:.*]] = math.fma %[[M]], %[[LOW]], %[[LOG]] : f32
 // CHECK-NEXT: %[[BOTH:.*]] = arith.addf %[[OFHIGH]], %[[OFLOW]] : f32
-// CHECK-NEXT: %[[ISNONE:.*]] = arith.cmpf oeq, %[[S]], %[[ZERO]] : f32
-// CHECK-NEXT: %[[NOTNONE:.*]] = arith.select %[[ISNONE]], %[[ZERO]], %[[BOTH]] : f32
+// CHECK-NEXT: %[[ABSL:.*]] = math.absf %[[L]] : f32
+// CHECK-NEXT: %[[ISLSEINF:.*]] = arith.cmpf oeq, %[[ABSL]], %[[INF]] : f32
+// CHECK-NEXT: %[[FINITE:.*]] = arith.select %[[ISLSEINF]], %[[ZERO]], %[[BOTH]] : f32
 // CHECK-NEXT: %[[ISINF:.*]] = arith.cmpf oeq, %[[S]], %[[INF]] : f32
-// CHECK-NEXT: %[[RESULT:.*]] = arith.select %[[ISINF]], %[[ZERO]], %[[NOTNONE]] : f32
+// CHECK-NEXT: %[[RESULT:.*]] = arith.select %[[ISINF]], %[[ZERO]], %[[FINITE]] : f32
 // CHECK-NEXT: tile.yield %[[RESULT]] : f32
 // CHECK: tile.store %[[REST]], %{{.*}} : !tile.fragment<64xf32>
 func.func @rest_init(%q: tensor<?x2x4x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor<?xi32>, %sinks: tensor<2xf32>) -> (tensor<?x2x4x64xf16>, tensor<?x2x4xf32>) {

@@ -202,9 +202,9 @@ func.func @finalize(%acc: memref<1x1x?x64xf32>, %max: memref<1x1x?xf32>, %sum: m
 // CHECK: %[[ALL:.*]] = arith.select %[[HASKEY]], %{{.*}}, %[[MINUSINF]] : f64
 // CHECK: %[[NEAREST:.*]] = arith.truncf %[[ALL]] : f64 to f32
 // CHECK: memref.store %[[NEAREST]], %[[L]][%c0, %c0, %[[I]]]
-// CHECK: %[[ABS:.*]] = math.absf %[[ALL]] : f64
-// CHECK: %[[ISINF:.*]] = arith.cmpf oeq, %[[ABS]], %[[INF]] : f64
 // CHECK: %[[NEAREST64:.*]] = arith.extf %[[NEAREST]] : f32 to f64
+// CHECK: %[[ABS:.*]] = math.absf %[[NEAREST64]] : f64
+// CHECK: %[[ISINF:.*]] = arith.cmpf oeq, %[[ABS]], %[[INF]] : f64
 // CHECK: %[[DIFFERENCE:.*]] = arith.subf %[[ALL]], %[[NEAREST64]] : f64
 // CHECK: %[[REST64:.*]] = arith.select %[[ISINF]], %[[ZERO]], %[[DIFFERENCE]] : f64
 // CHECK: %[[REST:.*]] = arith.truncf %[[REST64]] : f64 to f32
@@ -238,9 +238,9 @@ func.func @finalize_rest(%acc: memref<1x1x?x64xf32>, %max: memref<1x1x?xf32>, %s
 // CHECK: %[[ALL:.*]] = arith.select %[[ISEMPTY]], %[[MINUSINF]], %[[BOTH]] : f64
 // CHECK: %[[NEAREST:.*]] = arith.truncf %[[ALL]] : f64 to f32
 // CHECK: memref.store %[[NEAREST]], %[[L]][%c0, %c0, %[[I]]]
-// CHECK: %[[ABS:.*]] = math.absf %[[ALL]] : f64
-// CHECK: %[[ISINF:.*]] = arith.cmpf oeq, %[[ABS]], %[[INF]] : f64
 // CHECK: %[[NEAREST64:.*]] = arith.extf %[[NEAREST]] : f32 to f64
+// CHECK: %[[ABS:.*]] = math.absf %[[NEAREST64]] : f64
+// CHECK: %[[ISINF:.*]] = arith.cmpf oeq, %[[ABS]], %[[INF]] : f64
 // CHECK: %[[DIFFERENCE:.*]] = arith.subf %[[ALL]], %[[NEAREST64]] : f64
 // CHECK: %[[REST64:.*]] = arith.select %[[ISINF]], %[[ZERO]], %[[DIFFERENCE]] : f64
 // CHECK: %[[REST:.*]] = arith.truncf %[[REST64]] : f64 to f32

@@ -320,6 +320,15 @@ func.func @finalize_rest_type(%a: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %
 
 // -----
 
+// Two numbers of f64 are not computed of sums of f32.
+func.func @finalize_rest_wide(%a: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %r: memref<1x1x8xf64>) {
+  // expected-error@+1 {{expects lse beside a rest to have element type 'f32', but it is 'memref<1x1x8xf64>'}}
+  attn.finalize ins(%a, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>) outs(%a, %r, %r : memref<1x1x8x64xf32>, memref<1x1x8xf64>, memref<1x1x8xf64>)
+  return
+}
+
+// -----
+
 func.func @finalize_rest_shape(%a: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %r: memref<1x1x9xf32>) {
   // expected-error@+1 {{expects lse and rest to have the same shape}}
   attn.finalize ins(%a, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>) outs(%a, %m, %r : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x9xf32>)

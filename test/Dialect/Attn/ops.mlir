@@ -259,13 +259,13 @@ func.func @wide_lse(%x: tensor<1x1x8x16xf32>, %acc: memref<1x1x8x16xf32>, %row: 
 // What the log-sum-exp is rounded by, beside it.
 // CHECK-LABEL: func @finalize_rest
 func.func @finalize_rest(%acc: tensor<1x1x48x64xf32>, %row: tensor<1x1x48xf32>, %init: tensor<1xf32>, %when: i1, %o: tensor<1x1x48x64xf16>,
-                         %macc: memref<1x1x8x16xf32>, %mrow: memref<1x1x8xf32>, %mlse: memref<1x1x8xf64>) -> (tensor<1x1x48xf32>, tensor<1x1x48xf32>) {
+                         %macc: memref<1x1x8x16xf64>, %mrow: memref<1x1x8xf64>, %mlse: memref<1x1x8xf64>) -> (tensor<1x1x48xf32>, tensor<1x1x48xf32>) {
   // CHECK: attn.finalize ins({{.*}}) init(%{{.*}} : tensor<1xf32>) when(%{{.*}}) outs(%[[O:.*]], %[[L:.*]], %[[R:.*]] : tensor<1x1x48x64xf16>, tensor<1x1x48xf32>, tensor<1x1x48xf32>) -> tensor<1x1x48x64xf16>, tensor<1x1x48xf32>, tensor<1x1x48xf32>
   %0:3 = attn.finalize ins(%acc, %row, %row : tensor<1x1x48x64xf32>, tensor<1x1x48xf32>, tensor<1x1x48xf32>)
     init(%init : tensor<1xf32>) when(%when)
     outs(%o, %row, %row : tensor<1x1x48x64xf16>, tensor<1x1x48xf32>, tensor<1x1x48xf32>) -> tensor<1x1x48x64xf16>, tensor<1x1x48xf32>, tensor<1x1x48xf32>
-  // CHECK: attn.finalize natural ins({{.*}}) outs(%{{.*}}, %{{.*}}, %{{.*}} : memref<1x1x8x16xf32>, memref<1x1x8xf64>, memref<1x1x8xf64>){{$}}
-  attn.finalize natural ins(%macc, %mrow, %mrow : memref<1x1x8x16xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>) outs(%macc, %mlse, %mlse : memref<1x1x8x16xf32>, memref<1x1x8xf64>, memref<1x1x8xf64>)
+  // CHECK: attn.finalize natural ins({{.*}}) outs(%{{.*}}, %{{.*}}, %{{.*}} : memref<1x1x8x16xf64>, memref<1x1x8xf64>, memref<1x1x8xf64>){{$}}
+  attn.finalize natural ins(%macc, %mrow, %mrow : memref<1x1x8x16xf64>, memref<1x1x8xf64>, memref<1x1x8xf64>) outs(%macc, %mlse, %mlse : memref<1x1x8x16xf64>, memref<1x1x8xf64>, memref<1x1x8xf64>)
   return %0#1, %0#2 : tensor<1x1x48xf32>, tensor<1x1x48xf32>
 }
 

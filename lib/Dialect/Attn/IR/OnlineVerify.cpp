@@ -401,8 +401,11 @@ LogicalResult FinalizeOp::verify() {
   Value rest = getRest();
   if (!rest)
     return success();
+  Type accumulation = getElementTypeOrSelf(acc);
   if (failed(verifyRank(*this, "rest", rest, 3)) ||
-      failed(verifyElementType(*this, "rest", rest, getElementTypeOrSelf(lse))))
+      failed(
+          verifyElementType(*this, "lse beside a rest", lse, accumulation)) ||
+      failed(verifyElementType(*this, "rest", rest, accumulation)))
     return failure();
   return verifySameShape(*this, "lse", lse, "rest", rest);
 }

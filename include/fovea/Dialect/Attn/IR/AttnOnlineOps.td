@@ -306,9 +306,9 @@ def FinalizeOp : Attn_DestinationOp<"finalize",
     as `lse`. `%lse0` is `[B, H, Sq]`, `[H, Sq]` or `[H]`, as in
     `attn.attention`. With `when(%c)` there is such a key only where `%c` holds.
 
-    A third result, `rest`, is what `lse` is rounded by, in its element type:
-    the sum of both is as near to the logarithm as a wider `lse` would be. Where
-    `lse` is infinite, `rest` is 0.
+    A third result, `rest`, is what `lse` is rounded by, both in the element type
+    of `acc`: the sum of both is as near to the logarithm as a wider `lse` would
+    be. Where `lse` is infinite, `rest` is 0.
 
     ```mlir
     %o, %l = attn.finalize

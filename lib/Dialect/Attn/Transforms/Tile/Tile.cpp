@@ -572,6 +572,9 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
     return last.emitOpError("has no schedule to tile it by: run "
                             "attn-select-schedule, or write `schedule = "
                             "#attn.schedule<...>`");
+  if (root.getRest())
+    return root.emitOpError(
+        "has a rest already, as only tiles that are parts have");
   int64_t features =
       cast<RankedTensorType>(root.getOutput().getType()).getDimSize(3);
   if (features == 0)
