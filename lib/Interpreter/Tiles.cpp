@@ -490,6 +490,9 @@ static Status load(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, tile);
 }
 
+/// Memory has no caches here.
+static Status prefetch(Fiber &, const Instruction &) { return Status::Next; }
+
 static Status store(Fiber &fiber, const Instruction &op) {
   auto storeOp = cast<tile::StoreOp>(op.op);
   auto fragment = readFragment(fiber, op, 0);
@@ -935,6 +938,7 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.widen"] = inLaunch<widen>;
   handlers["tile.from_shared"] = inLaunch<fromShared>;
   handlers["tile.shift_rows"] = inLaunch<shiftRows>;
+  handlers["tile.prefetch"] = inLaunch<prefetch>;
   handlers["tile.store"] = inLaunch<store>;
   handlers["tile.group"] = inLaunch<group>;
   handlers["tile.cluster_rank"] = inLaunch<clusterRank>;

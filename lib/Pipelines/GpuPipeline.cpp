@@ -98,6 +98,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     manager.addPass(tile::createTilePrefetch());
     manager.addPass(tile::createTileDealItems());
   }
+  manager.addPass(tile::createTilePrefetchTables());
   manager.addPass(tile::createTileNarrowPositions());
 }
 

@@ -81,7 +81,7 @@
 // RUN: not fovea-run %s --target=sm_90a --simulate --entry=page16 --input=%t/float16-q.npy --input=%t/float16-16-nan-k.npy --input=%t/float16-16-nan-v.npy --input=%t/16-nan-table.npy --input=%t/all.npy 2>&1 | FileCheck %s --check-prefix=RANGE
 // RANGE: error: 'tile.load_async' op places row {{[0-9]+}} of its tile at [{{[-0-9]+}}, {{[0-9]+}}, 0, 0] of a tensor of sizes [{{[0-9]+}}, 16, 1, 64]
 //
-// Which rows follow one another.
+// Which rows follow one another, and that the pages of a sequence are asked for once.
 // RUN: fovea-compile %s --target=sm_90a --emit=tile | FileCheck %s --check-prefix=TILE
 // TILE-LABEL: func.func @page1(
 // TILE-NOT:   linalg.generic {{.*}} outs(%{{.*}}x64xf16
@@ -95,8 +95,13 @@
 // TILE-LABEL: func.func @split128(
 // TILE-COUNT-2: runs 64 {
 // TILE-LABEL: func.func @split16(
+// TILE:       tile.role "load" warps 4 {
+// TILE:       tile.prefetch %{{.*}}[%{{.*}}] : memref<?x?xi32
+// TILE-NOT:   tile.prefetch
 // TILE-COUNT-2: runs 16 {
 // TILE-LABEL: func.func @floats(
+// TILE:       tile.prefetch %{{.*}} : memref<?x?xi32
+// TILE-NOT:   tile.prefetch
 // TILE-COUNT-2: tile.load %{{.*}} runs 16 {
 // TILE-LABEL: func.func @prefill1(
 // TILE-COUNT-2: runs 1 {
@@ -105,6 +110,7 @@
 // TILE-LABEL: func.func @whole_pages(
 // TILE-COUNT-2: runs 16 {
 // TILE-LABEL: func.func @ragged(
+// TILE-NOT:   tile.prefetch
 // TILE:         dims [0, 2] rows({{.*}}) whole_runs runs 64 {
 // TILE-COUNT-2: dims [0, 2] rows({{.*}}) {{(whole_runs )?}}runs 80 {
 //

@@ -14,6 +14,13 @@
 using namespace mlir;
 using namespace fovea::tile;
 
+int64_t fovea::tile::getElementBytes(MemRefType type) {
+  Type element = type.getElementType();
+  return element.isIndex()
+             ? 8
+             : llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+}
+
 int64_t fovea::tile::getVectorWidth(LayoutAttr layout, int64_t elementBytes) {
   ArrayRef<Digit> registers = layout.getRegisters();
   int64_t last = layout.getShape().size() - 1;
@@ -140,8 +147,7 @@ GlobalAccess::GlobalAccess(OpBuilder &builder, Location loc, Value memref,
                            ArrayRef<int64_t> shape)
     : builder(builder), loc(loc), shape(shape) {
   auto type = cast<MemRefType>(memref.getType());
-  elementBytes =
-      llvm::divideCeil(type.getElementType().getIntOrFloatBitWidth(), 8);
+  elementBytes = fovea::tile::getElementBytes(type);
   auto [staticStrides, staticOffset] = type.getStridesAndOffset();
   auto metadata =
       memref::ExtractStridedMetadataOp::create(builder, loc, memref);

@@ -68,6 +68,9 @@ private:
   llvm::DenseMap<int64_t, mlir::Value> units;
 };
 
+/// Returns the bytes of an element of a memref.
+int64_t getElementBytes(mlir::MemRefType type);
+
 /// A tile of a memref in global memory that begins at `indices` and whose
 /// dimension n runs along dimension `dims[n]`.
 class GlobalAccess {

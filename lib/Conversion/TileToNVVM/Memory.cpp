@@ -548,11 +548,54 @@ private:
   const RingReaders &readers;
 };
 
+struct ConvertPrefetch final : OpConversionPattern<PrefetchOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(PrefetchOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    constexpr int64_t kLineBytes = 128;
+    Location loc = op.getLoc();
+    Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+    SmallVector<Value> indices(op.getIndices());
+    indices.push_back(zero);
+    MemRefType source = op.getSource().getType();
+    int64_t elements = kLineBytes / getElementBytes(source);
+    GlobalAccess memory(rewriter, loc, op.getSource(), indices,
+                        {source.getRank() - 1}, {elements * getNumThreads(op)});
+    Value place = arith::MulIOp::create(rewriter, loc, getThread(rewriter, op),
+                                        getI32(rewriter, loc, elements));
+    Value isThere = memory.isWithin(0, place);
+    for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
+      Value size = memref::DimOp::create(rewriter, loc, op.getSource(), dim);
+      Value isWithin = arith::CmpIOp::create(
+          rewriter, loc, arith::CmpIPredicate::ult, index, size);
+      isThere = isThere
+                    ? arith::AndIOp::create(rewriter, loc, isThere, isWithin)
+                    : isWithin;
+    }
+    OpBuilder::InsertionGuard guard(rewriter);
+    if (isThere) {
+      auto branch =
+          scf::IfOp::create(rewriter, loc, isThere, /*withElseRegion=*/false);
+      rewriter.setInsertionPointToStart(branch.thenBlock());
+    }
+    // LLVM's intrinsic is for sm_90 and later.
+    emitPtx(rewriter, loc, "prefetch.global.L2 [$0];",
+            LLVM::PtrToIntOp::create(rewriter, loc, rewriter.getI64Type(),
+                                     memory.getPointer(place))
+                .getResult());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 } // namespace
 
 void fovea::tile::populateMemoryPatterns(const TileTypeConverter &converter,
                                          RewritePatternSet &patterns,
                                          const RingReaders &readers) {
-  patterns.add<ConvertLoad, ConvertStore>(converter, patterns.getContext());
+  patterns.add<ConvertLoad, ConvertPrefetch, ConvertStore>(
+      converter, patterns.getContext());
   patterns.add<ConvertLoadAsync>(converter, patterns.getContext(), readers);
 }

@@ -1381,6 +1381,30 @@ func.func @wait_stores() {
 
 // -----
 
+func.func @prefetch_few_indices(%m: memref<?x?xi32>) {
+  // expected-error@+1 {{expected an index for each dimension but the last of 'memref<?x?xi32>', got 0}}
+  tile.prefetch %m[] : memref<?x?xi32>
+  return
+}
+
+// -----
+
+func.func @prefetch_many_indices(%m: memref<?x?xi32>, %i: index) {
+  // expected-error@+1 {{expected an index for each dimension but the last of 'memref<?x?xi32>', got 2}}
+  tile.prefetch %m[%i, %i] : memref<?x?xi32>
+  return
+}
+
+// -----
+
+func.func @prefetch_no_dimension(%m: memref<i32>) {
+  // expected-error@+1 {{expected an index for each dimension but the last of 'memref<i32>', got 0}}
+  tile.prefetch %m[] : memref<i32>
+  return
+}
+
+// -----
+
 func.func @load_runs_indices(%m: memref<?x?x64xbf16>, %i: index) {
   // expected-error@+1 {{expected indices or a region, got both}}
   %0 = tile.load %m[%i, %i, %i] dims [1, 2] runs 16 {

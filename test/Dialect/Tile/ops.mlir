@@ -374,6 +374,17 @@ func.func @runs(%cache: memref<?x16x8x128xbf16, strided<[?, ?, ?, 1]>>, %page: i
   return
 }
 
+// Rows of memory that are asked for.
+// CHECK-LABEL: func @prefetch
+// CHECK-SAME:    %[[TABLE:[^:]*]]: memref<?x?xi32>, %[[NUMBERS:[^:]*]]: memref<?xi32>, %[[B:[^:]*]]: index
+func.func @prefetch(%table: memref<?x?xi32>, %numbers: memref<?xi32>, %b: index) {
+  // CHECK: tile.prefetch %[[TABLE]][%[[B]]] : memref<?x?xi32>
+  tile.prefetch %table[%b] : memref<?x?xi32>
+  // CHECK: tile.prefetch %[[NUMBERS]][] : memref<?xi32>
+  tile.prefetch %numbers[] : memref<?xi32>
+  return
+}
+
 // Bytes that are widened, in a tile of the op's own and in a slot.
 // CHECK-LABEL: func @widening
 func.func @widening(%bytes: !tile.shared<64x32xi8, swizzle = 32>, %ring: !tile.ring<2 x !tile.shared<64x32xbf16, swizzle = 64>>, %use: index) {

@@ -111,6 +111,12 @@ void LoadOp::getEffects(Effects &effects) {
     effects.emplace_back(MemoryEffects::Write::get(), SharedMemory::get());
 }
 
+void PrefetchOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable());
+  // A hint that nobody reads is not dead.
+  effects.emplace_back(MemoryEffects::Write::get(), Caches::get());
+}
+
 void StoreOp::getEffects(Effects &effects) {
   if (getAdd())
     effects.emplace_back(MemoryEffects::Read::get(), &getTargetMutable());

@@ -598,6 +598,14 @@ LogicalResult AwaitOp::verify() {
   return verifyFlags(*this, getFlags().getType(), getIndices().size());
 }
 
+LogicalResult PrefetchOp::verify() {
+  int64_t rank = getSource().getType().getRank();
+  if (rank > 0 && static_cast<int64_t>(getIndices().size()) == rank - 1)
+    return success();
+  return emitOpError("expected an index for each dimension but the last of ")
+         << getSource().getType() << ", got " << getIndices().size();
+}
+
 LogicalResult FromSharedOp::verify() {
   SharedType tile = getSource().getType();
   FragmentType result = getResult().getType();

@@ -26,7 +26,8 @@ bool fovea::tile::isUnwritten(Value memory) {
            llvm::all_of(*effects, [&](auto &effect) {
              return isa<MemoryEffects::Read>(effect.getEffect()) ||
                     (effect.getValue() && effect.getValue() != memory) ||
-                    effect.getResource() == SharedMemory::get();
+                    effect.getResource() == SharedMemory::get() ||
+                    effect.getResource() == Caches::get();
            });
   });
 }

@@ -88,6 +88,11 @@ struct SharedMemory : public mlir::SideEffects::Resource::Base<SharedMemory> {
   llvm::StringRef getName() final { return "SharedMemory"; }
 };
 
+/// What of memory caches hold, as a resource of effects.
+struct Caches : public mlir::SideEffects::Resource::Base<Caches> {
+  llvm::StringRef getName() final { return "Caches"; }
+};
+
 } // namespace fovea::tile
 
 #include "fovea/Dialect/Tile/IR/TileDialect.h.inc"

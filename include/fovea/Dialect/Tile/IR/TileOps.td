@@ -477,6 +477,29 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
   let hasVerifier = 1;
 }
 
+def PrefetchOp : Tile_Op<"prefetch", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Brings the start of a row of memory near";
+  let description = [{
+    Each thread asks for a line of 128 bytes of the elements along the last
+    dimension of `source`, from 0 on, at `indices`, one for each other dimension,
+    to be in the L2 cache (`prefetch.global.L2`, PTX ISA 9.7.9.16). Elements beyond
+    the memref's sizes are not asked for, so that the row need not exist, nor is what
+    lies behind the line of the last thread. The op is a hint: it changes nothing that
+    other ops read.
+
+    ```mlir
+    // The pages of a sequence, which loads read when they know its length.
+    tile.prefetch %table[%b] : memref<?x?xi32, ...>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices);
+  let assemblyFormat = [{
+    $source `[` $indices `]` attr-dict `:` qualified(type($source))
+  }];
+  let hasVerifier = 1;
+}
+
 def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Writes a tile to global memory";

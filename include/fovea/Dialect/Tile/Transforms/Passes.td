@@ -744,6 +744,26 @@ def TileDealItems : Pass<"tile-deal-items"> {
   ];
 }
 
+def TilePrefetchTables : Pass<"tile-prefetch-tables"> {
+  let summary = "Asks for tables of places before they are read";
+  let description = [{
+    Loads whose rows a region places (`runs` of `tile.load`, `tile.load_async`) read
+    a table, such as the numbers of a sequence's pages, when they know which rows
+    they copy: often behind the sequence's length, which comes from memory, too, and
+    then in each step of a loop. The pass asks for the row of the table that a loop
+    reads as soon as its number is known (`tile.prefetch`), so that these reads find
+    it in the L2 cache.
+
+    That needs memory that no op of the launch writes, of two dimensions or more, and
+    a read whose last index follows from the row of the tile, and the others do not.
+    A row that is another one in each step of the loop is not asked for.
+  }];
+  let dependentDialects = ["::fovea::tile::TileDialect"];
+  let statistics = [
+    Statistic<"numPrefetched", "num-prefetched", "Number of rows asked for">
+  ];
+}
+
 def TileNarrowPositions : Pass<"tile-narrow-positions"> {
   let summary = "Computes positions in 32 bits";
   let description = [{
