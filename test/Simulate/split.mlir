@@ -152,7 +152,7 @@ func.func @packed(%q: tensor<2x6x2x64xbf16>, %k: tensor<2x2x500x64xbf16>, %v: te
 }
 
 // TILE-LABEL: func.func @staged
-// TILE: tile.store_async %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %c0] dims [3, 4] : {{.*}}, memref<3x2x2x100x64xf32
+// TILE: tile.store_async %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %c0] dims [2, 3] : {{.*}}, memref<6x2x100x64xf32
 func.func @staged(%q: tensor<2x2x100x64xbf16>, %k: tensor<2x2x200x64xbf16>, %v: tensor<2x2x200x64xbf16>) -> tensor<2x2x100x64xbf16> {
   %o = attn.attention %q, %k, %v scale(0.2)
       {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 3>}

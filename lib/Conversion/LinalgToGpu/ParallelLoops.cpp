@@ -435,9 +435,10 @@ int64_t LoopConverter::chooseThreads() {
     // Threads share the terms of one point only.
     if (int64_t points = count(getPointDims(op)); points > 1)
       elements = std::min(elements, points * kElementsPerThread);
-    // A point with loops or branches takes long.
-    if (llvm::any_of(*op.getBlock(),
-                     [](Operation &inner) { return inner.getNumRegions(); }))
+    // A point with loops or branches, or with reads of its own, takes long.
+    if (llvm::any_of(*op.getBlock(), [](Operation &inner) {
+          return inner.getNumRegions() || isa<memref::LoadOp>(inner);
+        }))
       elements =
           std::max(elements, count(getPointDims(op)) * kElementsPerThread);
     most = std::max(most, elements);

@@ -82,10 +82,11 @@ func.func @wide(%q: tensor<?x2x4x64xf32>, %k: tensor<?x2x?x64xf32>, %len: tensor
 
 // Where all have several parts, each is stored as one.
 // CHECK-LABEL: func @parts
-// CHECK: tile.launch kernel "attention" {{.*}} outs(%{{.*}}, %{{.*}} : tensor<3x1x2x4x64xf32>, tensor<3x1x2x4xf64>)
+// CHECK: tile.launch kernel "attention" {{.*}} outs(%{{.*}}, %{{.*}}, %{{.*}} : tensor<3x2x4x64xf32>, tensor<3x2x4xf32>, tensor<3x2x4xf32>)
 // CHECK-NOT: scf.if %{{[^ ]*}} {
 // CHECK: tile.store %{{.*}} : !tile.fragment<64x64xf32>
-// CHECK: tile.store %{{.*}} : !tile.fragment<64xf64>
+// CHECK: tile.store %{{.*}} : !tile.fragment<64xf32>
+// CHECK: tile.store %{{.*}} : !tile.fragment<64xf32>
 // CHECK-NEXT: } -> tensor<
 func.func @parts(%q: tensor<1x2x4x64xf16>, %k: tensor<1x2x384x64xf16>) -> tensor<1x2x4x64xf16> {
   %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = exact, split = 3>}

@@ -19,7 +19,6 @@
 // TILE: %[[W:.*]] = arith.cmpi slt, %[[P]], %c1
 // TILE: %[[T:.*]] = tensor.extract_slice %[[S]][%[[H]]] [1] [1] : tensor<8xf32> to tensor<1xf32>
 // TILE: attn.finalize ins({{.*}}) init(%[[T]] : tensor<1xf32>) when(%[[W]]) outs(
-// TILE: attn.merge
 // PACK-LABEL: func @sinks
 // The schedule is written by hand.
 // PACK: init(%{{.*}} : tensor<8xf32>)

@@ -174,8 +174,8 @@ func.func @one_query(%q: tensor<1x2x1x16xbf16>, %k: tensor<1x2x128x16xbf16>) -> 
 // -----
 
 // CHECK-LABEL: func @parts
-// CHECK:       scf.forall
-// CHECK:       %[[O:.*]] = attn.merge
+// CHECK:       scf.forall {{.*}} to (1, 2, 64, 4)
+// CHECK:       %[[O:.*]] = scf.forall {{.*}} in (1, 2, 64)
 // CHECK:       linalg.exp ins(%[[O]] :
 func.func @parts(%q: tensor<1x2x64x16xbf16>, %k: tensor<1x2x512x16xbf16>) -> tensor<1x2x64x16xbf16> {
   %o = attn.attention %q, %k, %k scale(0.25) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 4>}

@@ -7,9 +7,12 @@
 // CHECK-LABEL: func @split
 // CHECK-SAME: %[[Q:[^:]*]]: tensor<1x2x?x64xf16>, %[[K:[^:]*]]: tensor<1x2x200x64xf16>, %[[V:[^:]*]]: tensor<1x2x200x32xf16>
 // CHECK: %[[N:.*]] = tensor.dim %[[Q]], %{{.*}} : tensor<1x2x?x64xf16>
-// CHECK: %[[PO:.*]] = tensor.empty(%{{.*}}) : tensor<3x1x2x?x32xf32>
-// CHECK: %[[PL:.*]] = tensor.empty(%{{.*}}) : tensor<3x1x2x?xf64>
-// CHECK: %[[R:.*]]:2 = scf.forall (%[[B:.*]], %[[H:.*]], %[[I:.*]], %[[P:.*]]) = (0, 0, 0, 0) to (1, 2, %{{.*}}, 3) step (1, 1, 48, 1) shared_outs(%[[OUT:.*]] = %[[PO]], %[[LSE:.*]] = %[[PL]])
+// CHECK: %[[PO:.*]] = tensor.empty(%{{.*}}) : tensor<3x2x?x32xf32>
+// CHECK: %[[PL:.*]] = tensor.empty(%{{.*}}) : tensor<3x2x?xf32>
+// CHECK: %[[WHOLE:.*]] = tensor.empty(%{{.*}}) : tensor<1x2x?x32xf16>
+// CHECK: %[[R:.*]]:3 = scf.forall (%[[B:.*]], %[[H:.*]], %[[I:.*]], %[[P:.*]]) = (0, 0, 0, 0) to (1, 2, %{{.*}}, 3) step (1, 1, 48, 1) shared_outs(%[[OUT:.*]] = %[[PO]], %[[LSE:.*]] = %[[PL]], %[[REST:.*]] = %[[PL]])
+// CHECK: %[[FIRST:.*]] = arith.muli %[[B]], %c3 : index
+// CHECK: %[[W:.*]] = arith.addi %[[FIRST]], %[[P]] : index
 // CHECK: %[[M0:.*]] = arith.minsi %[[P]], %c1 : index
 // CHECK: %[[T0:.*]] = arith.addi %[[P]], %[[M0]] : index
 // CHECK: %[[BEGIN:.*]] = arith.muli %[[T0]], %c64 : index
@@ -19,12 +22,22 @@
 // CHECK: %[[END:.*]] = arith.muli %[[T1]], %c64 : index
 // CHECK: %[[S:.*]]:3 = scf.for %[[J:.*]] = %[[BEGIN]] to %[[END]] step %c64
 // CHECK: affine.min {{.*}}(%[[J]])
-// CHECK: %[[F:.*]]:2 = attn.finalize ins(%[[S]]#0, %[[S]]#1, %[[S]]#2 :
-// CHECK-SAME: -> tensor<1x1x?x32xf32>, tensor<1x1x?xf64>
+// CHECK: %[[F:.*]]:3 = attn.finalize ins(%[[S]]#0, %[[S]]#1, %[[S]]#2 :
+// CHECK-SAME: -> tensor<1x1x?x32xf32>, tensor<1x1x?xf32>, tensor<1x1x?xf32>
 // CHECK: scf.forall.in_parallel {
-// CHECK: tensor.parallel_insert_slice %[[F]]#0 into %[[OUT]][%[[P]], %[[B]], %[[H]], %[[I]], 0] [1, 1, 1, %{{.*}}, 32] [1, 1, 1, 1, 1]
-// CHECK: tensor.parallel_insert_slice %[[F]]#1 into %[[LSE]][%[[P]], %[[B]], %[[H]], %[[I]]] [1, 1, 1, %{{.*}}] [1, 1, 1, 1]
-// CHECK: %[[O:.*]] = attn.merge %[[R]]#0, %[[R]]#1 : tensor<3x1x2x?x32xf32>, tensor<3x1x2x?xf64> -> tensor<1x2x?x32xf16>
+// CHECK-NEXT: tensor.parallel_insert_slice %[[F]]#0 into %[[OUT]][%[[W]], %[[H]], %[[I]], 0] [1, 1, %{{.*}}, 32] [1, 1, 1, 1]
+// CHECK-NEXT: tensor.parallel_insert_slice %[[F]]#1 into %[[LSE]][%[[W]], %[[H]], %[[I]]] [1, 1, %{{.*}}] [1, 1, 1]
+// CHECK-NEXT: tensor.parallel_insert_slice %[[F]]#2 into %[[REST]][%[[W]], %[[H]], %[[I]]] [1, 1, %{{.*}}] [1, 1, 1]
+// CHECK-NEXT: }
+// Each row is merged: as there are several parts, none is a result.
+// CHECK: %[[O:.*]] = scf.forall (%[[MB:.*]], %[[MH:.*]], %[[MI:.*]]) in (1, 2, %{{.*}}) shared_outs(%[[MERGED:.*]] = %[[WHOLE]])
+// CHECK: %[[BEGIN:.*]] = arith.muli %[[MB]], %c3 : index
+// CHECK-NOT: scf.if {{.*}} -> (tensor<
+// CHECK-DAG: tensor.extract_slice %[[R]]#2[%[[BEGIN]], %[[MH]], %[[MI]]] [3, 1, 1]
+// CHECK-DAG: tensor.extract_slice %[[R]]#1[%[[BEGIN]], %[[MH]], %[[MI]]] [3, 1, 1]
+// CHECK-DAG: tensor.extract_slice %[[R]]#0[%[[BEGIN]], %[[MH]], %[[MI]], 0] [3, 1, 1, 32]
+// CHECK: %[[ROW:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<32xf16>)
+// CHECK: tensor.parallel_insert_slice %[[ROW]] into %[[MERGED]][%[[MB]], %[[MH]], %[[MI]], 0] [1, 1, 1, 32]
 // The reader is behind the merge.
 // CHECK: linalg.generic {{.*}} ins(%[[O]] :
 //
@@ -85,19 +98,32 @@ func.func @window(%q: tensor<1x1x200x64xf32>) -> (tensor<1x1x200x64xf32>, tensor
 
 // -----
 
-// The parts of all batches, whose number is not static: at least one for each. Tiles
-// are divided among so many in 32 bits.
+// The parts of all batches, whose number is not static: at least one for each, which
+// is the result where it is one. Then no row is merged. Tiles are divided among so
+// many in 32 bits.
 // CHECK-LABEL: func @batches
 // CHECK: %[[B:.*]] = tensor.dim %{{.*}}, %c0 : tensor<?x2x1x64xf16>
 // CHECK: %[[SOME:.*]] = arith.maxsi %[[B]], %c1
 // CHECK: %[[EACH:.*]] = arith.divsi %c16, %[[SOME]]
 // CHECK: %[[N:.*]] = arith.maxsi %[[EACH]], %c1
-// CHECK: tensor.empty(%[[N]], %[[B]]) : tensor<?x?x2x1x64xf32>
-// CHECK: scf.forall {{.*}} in (%[[B]], 2, 1, %[[N]])
+// CHECK: %[[W:.*]] = arith.muli %[[B]], %[[N]] : index
+// CHECK: tensor.empty(%[[W]]) : tensor<?x2x1x64xf32>
+// CHECK: %[[R:.*]]:4 = scf.forall (%[[AT:.*]], %[[H:.*]], %[[I:.*]], %[[P:.*]]) in (%[[B]], 2, 1, %[[N]])
+// CHECK: %[[FIRST:.*]] = arith.muli %[[AT]], %[[N]] : index
+// CHECK: %[[ITEM:.*]] = arith.addi %[[FIRST]], %[[P]] : index
 // CHECK: %[[TILES:.*]] = arith.index_cast %{{.*}} : index to i32
 // CHECK: %[[PARTS:.*]] = arith.index_cast %[[N]] : index to i32
 // CHECK: arith.divui %[[TILES]], %[[PARTS]] : i32
-// CHECK: attn.merge %{{.*}} : tensor<?x?x2x1x64xf32>, tensor<?x?x2x1xf64> -> tensor<?x2x1x64xf16>
+// CHECK: %[[ONE:.*]] = arith.cmpi eq, %[[N]], %c1 : index
+// CHECK: %[[NONE:.*]] = arith.select %[[ONE]], %c0, %c1
+// CHECK: %[[ALL:.*]] = arith.select %[[ONE]], %c1, %c0
+// CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[ITEM]], %[[H]], %[[I]], 0] [1, 1, %[[NONE]], 64]
+// CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[AT]], %[[H]], %[[I]], 0] [1, 1, %[[ALL]], 64]
+// CHECK: %[[ISWHOLE:.*]] = arith.cmpi eq, %[[N]], %c1 : index
+// CHECK: %[[SEVERAL:.*]] = arith.select %[[ISWHOLE]], %c0, %[[B]] : index
+// CHECK: scf.forall (%[[MB:.*]], %{{.*}}, %{{.*}}) in (%[[SEVERAL]], 2, 1) shared_outs(%{{.*}} = %[[R]]#3)
+// CHECK: arith.muli %[[MB]], %[[N]] : index
+// CHECK-NOT: scf.if {{.*}} -> (tensor<64xf16>)
 func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor<?x2x1x64xf16> {
   %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, split = 16>}
     : tensor<?x2x1x64xf16>, tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16> -> tensor<?x2x1x64xf16>
@@ -172,7 +198,6 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // CHECK-NEXT: tensor.parallel_insert_slice %[[RESULT]] into %[[DIRECT]][%[[ITS]]#0, %[[H]], %{{.*}}, 0] [1, 1, %[[ALLROWS]], 64]
 // The parts of a batch, which lie side by side, are merged one after the other, if
 // there are several.
-// CHECK-NOT: attn.merge
 // CHECK: scf.forall (%[[AT:.*]], %[[MH:.*]], %[[MI:.*]]) in (%[[B]], 2, %{{.*}}) shared_outs(%[[SO:.*]] = %[[R]]#3)
 // CHECK: %[[ROWSLICE:.*]] = tensor.extract_slice %[[SO]][%[[AT]], %[[MH]], %[[MI]], 0] [1, 1, 1, 64] [1, 1, 1, 1] : tensor<?x2x?x64xf16> to tensor<64xf16>
 // CHECK: %[[ITEMS:.*]]:2 = scf.if %[[ONE]] -> (index, index) {
@@ -252,9 +277,11 @@ func.func @lengths(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %len: ten
 // static, or their masks are the same.
 // CHECK-LABEL: func @each
 // CHECK-NOT: tensor<?xindex>
-// CHECK: attn.merge
+// CHECK: scf.forall {{.*}} in (3, 2, 1, 16)
 // CHECK-NOT: tensor<?xindex>
-// CHECK: attn.merge
+// CHECK: scf.forall {{.*}} in (%{{.*}}, 2, 1, %{{.*}})
+// CHECK-NOT: tensor<?xindex>
+// CHECK: return
 func.func @each(%q: tensor<3x2x1x64xf16>, %k: tensor<3x2x?x64xf16>, %r: tensor<?x2x1x64xf16>, %l: tensor<?x2x?x64xf16>, %len: tensor<3xi32>) -> (tensor<3x2x1x64xf16>, tensor<?x2x1x64xf16>) {
   %o = attn.attention %q, %k, %k scale(0.125)
     mask {
@@ -297,7 +324,6 @@ func.func @each(%q: tensor<3x2x1x64xf16>, %k: tensor<3x2x?x64xf16>, %r: tensor<?
 // CHECK: %[[NEXT:.*]] = arith.addi %[[PLACE]], %c128
 // CHECK: %[[END:.*]] = arith.minsi %[[NEXT]], %{{.*}}
 // CHECK: scf.for %{{.*}} = %[[BEGIN]] to %[[END]] step %c32
-// CHECK: attn.merge
 func.func @fixed(%q: tensor<1x2x?x64xf16>, %k: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
   %o = attn.attention %q, %k, %k scale(0.125)
     mask {
@@ -325,7 +351,6 @@ func.func @fixed(%q: tensor<1x2x?x64xf16>, %k: tensor<1x2x?x64xf16>) -> tensor<1
 // CHECK: %[[IS:.*]] = arith.cmpi slt, %[[I]]
 // CHECK: %[[NUMBER:.*]] = tensor.extract %[[LIST]]#4[%[[I]]]
 // CHECK: arith.select %[[IS]], %[[NUMBER]], %[[MOST]]
-// CHECK-NOT: attn.merge
 func.func @fixed_lengths(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor<?xi32>) -> tensor<?x2x?x64xf16> {
   %o = attn.attention %q, %k, %k scale(0.125)
     mask {

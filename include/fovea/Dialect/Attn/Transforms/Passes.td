@@ -352,13 +352,13 @@ def AttnTile : Pass<"attn-tile"> {
 
     With `split` in the schedule, the parts of the keys are one more dimension of
     the `scf.forall`: each finds the mask's bounds for its tile of queries, and
-    takes its share of the tiles of keys between them. An `attn.merge` after the
-    loop puts the parts together, and no reader of the output is in the loop.
-    Where the number of batches is not static, and captured tensors that the mask
-    reads at the batch bound the keys, items of a list of parts take the place of
-    the batches: a loop in front writes the list, and one behind merges the items
-    of each row. An item that is all of its batch writes the batch's results, of
-    which the workspace then gets no row, and that row is not merged.
+    takes its share of the tiles of keys between them. A loop behind merges the
+    parts of each row, and no reader of the output is in the loop. Where the
+    number of batches is not static, and captured tensors that the mask reads at
+    the batch bound the keys, items of a list of parts, which a loop in front
+    writes, take the place of the batches. A part that is all of its batch writes
+    the batch's results, of which the workspace then gets no row, and that row is
+    not merged.
 
     Work around attention is also computed per tile, while the tile is near:
 

@@ -137,9 +137,11 @@ static void insertResults(RewriterBase &rewriter, scf::ForallOp forall,
   extent.back() = columns;
   auto outs = forall.getRegionIterArgs().take_front(tile->getNumResults());
   for (auto [number, out] : llvm::enumerate(outs)) {
-    auto offsets = first.drop_back(number);
-    auto shape = ArrayRef(extent).drop_back(number);
-    auto unit = ArrayRef(strides).drop_back(number);
+    // The first one alone has features.
+    unsigned dropped = number ? 1 : 0;
+    auto offsets = first.drop_back(dropped);
+    auto shape = ArrayRef(extent).drop_back(dropped);
+    auto unit = ArrayRef(strides).drop_back(dropped);
     rewriter.setInsertionPoint(tile);
     OpOperand &init = tile.getDpsInitsMutable()[number];
     init.set(tensor::ExtractSliceOp::create(
@@ -256,89 +258,60 @@ static FailureOr<scf::ForallOp> tileRowsBy(RewriterBase &rewriter,
 }
 
 /// Replaces `root` by a loop over its batches, heads, tiles of queries and
-/// parts of the keys, whose results are merged: those that `schedule` splits
-/// `keys` into, of all batches together if their number is not static, or those
-/// of `list`, whose items are the first dimension of the loop. Sets `part` to
-/// the part of an iteration.
-static FailureOr<scf::ForallOp>
-tileParts(RewriterBase &rewriter, FinalizeOp root, int64_t queryTile,
-          ScheduleAttr schedule, OpFoldResult keys,
-          const std::optional<WorkList> &list, std::optional<KeyPart> &part) {
+/// parts of the keys, the items of `list`, whose results are merged.
+static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
+                                          FinalizeOp root, int64_t queryTile,
+                                          const WorkList &list) {
   Location loc = root.getLoc();
   OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1),
                step = rewriter.getIndexAttr(queryTile);
   SmallVector<OpFoldResult> sizes =
       tensor::getMixedSizes(rewriter, loc, root.getAcc());
-  IndexMath math(rewriter, loc);
-  int64_t partSize = schedule.getSplitSize();
-  OpFoldResult count = math.constant(schedule.getSplit());
-  if (!list && partSize)
-    count = countParts(math, keys, partSize);
-  else if (!list && !IndexMath::constantOf(sizes[0]))
-    count = math.max(math.truncDiv(count, math.max(sizes[0], math.constant(1))),
-                     math.constant(1));
-  // The workspace has a dimension of items for that of batches, or one of parts
-  // beside it. An f64 has room for the logarithm of a sum beside large scores,
-  // and so have two numbers, which are merged without f64.
+  // The workspace has a dimension of items for that of batches. Two numbers
+  // have room for the logarithm of a sum beside large scores.
+  constexpr unsigned kNumbers = 3;
   Type accumulation = getElementTypeOrSelf(root.getAcc());
-  SmallVector<Type> types = {accumulation, rewriter.getF64Type()};
-  if (list)
-    types = {accumulation, accumulation, accumulation};
+  auto makeRoom = [&](ArrayRef<OpFoldResult> shape, unsigned number,
+                      Type type) -> Value {
+    return tensor::EmptyOp::create(rewriter, loc,
+                                   shape.drop_back(number ? 1 : 0), type);
+  };
   SmallVector<OpFoldResult> shape = sizes;
-  if (list)
-    shape.front() = list->getSize();
-  else
-    shape.insert(shape.begin(), count);
-  SmallVector<Value> workspaces, wholes;
-  for (auto [number, type] : llvm::enumerate(types)) {
-    unsigned dropped = number ? 1 : 0;
-    workspaces.push_back(tensor::EmptyOp::create(
-        rewriter, loc, ArrayRef(shape).drop_back(dropped), type));
-    wholes.push_back(tensor::EmptyOp::create(
-        rewriter, loc, ArrayRef(sizes).drop_back(dropped), type));
+  shape.front() = list.getSize();
+  SmallVector<Value> outs, tiles, wholes;
+  for (unsigned number = 0; number < kNumbers; ++number) {
+    outs.push_back(makeRoom(shape, number, accumulation));
+    tiles.push_back(makeRoom(sizes, number, accumulation));
   }
-  SmallVector<Value> outs = workspaces;
-  if (list)
-    for (auto [number, result] : llvm::enumerate(root->getResults()))
-      outs.push_back(tensor::EmptyOp::create(rewriter, loc,
-                                             ArrayRef(sizes).drop_back(number),
-                                             getElementTypeOrSelf(result)));
-  SmallVector<OpFoldResult> lower(4, zero), steps(4, one),
-      upper = {sizes[0], sizes[1], sizes[2], count};
+  for (auto [number, result] : llvm::enumerate(root->getResults()))
+    wholes.push_back(makeRoom(sizes, number, getElementTypeOrSelf(result)));
+  if (list.mayBeWhole())
+    llvm::append_range(outs, wholes);
+  SmallVector<OpFoldResult> upper = {sizes[0], sizes[1], sizes[2]};
+  list.addLoops(upper);
+  SmallVector<OpFoldResult> lower(upper.size(), zero), steps(upper.size(), one);
   steps[2] = step;
-  if (list) {
-    upper.front() = list->getSize();
-    for (SmallVector<OpFoldResult> *bounds : {&lower, &steps, &upper})
-      bounds->pop_back();
-  }
   auto forall = scf::ForallOp::create(rewriter, loc, lower, upper, steps, outs,
                                       /*mapping=*/std::nullopt);
 
   rewriter.setInsertionPointToStart(forall.getBody());
   SmallVector<Value> ivs = forall.getInductionVars();
-  SmallVector<OpFoldResult> place = {ivs[0], ivs[1], ivs[2]}, first = place;
-  if (list) {
-    WorkList::Item item = list->getItem(rewriter, loc, ivs[0]);
-    part = item.part;
-    place[0] = item.batch;
-  } else {
-    part = KeyPart{ivs[3], count, partSize};
-    first.insert(first.begin(), ivs[3]);
-  }
-  first.push_back(zero);
+  WorkList::Item item = list.getItem(rewriter, loc, ivs);
+  SmallVector<OpFoldResult> place = {item.batch, ivs[1], ivs[2]},
+                            ofPart = {item.number, ivs[1], ivs[2], zero};
   // The first part has the state that rows begin from.
   Value when = root.getWhen();
   if (root.getInitLse()) {
     IndexMath inside(rewriter, loc);
-    OpFoldResult isFirst = inside.less(part->number, inside.constant(1));
+    OpFoldResult isFirst = inside.less(item.part.number, inside.constant(1));
     if (when)
       isFirst = inside.logicalAnd(isFirst, when);
     when = inside.materialize(isFirst, /*isBoolean=*/true);
   }
-  auto whole = FinalizeOp::create(
-      rewriter, loc, ValueRange(wholes).getTypes(), root.getAcc(),
-      root.getMax(), root.getSum(), root.getInitLse(), when, wholes[0],
-      wholes[1], list ? wholes[2] : Value(), root.getNatural());
+  auto whole = FinalizeOp::create(rewriter, loc, ValueRange(tiles).getTypes(),
+                                  root.getAcc(), root.getMax(), root.getSum(),
+                                  root.getInitLse(), when, tiles[0], tiles[1],
+                                  tiles[2], root.getNatural());
   AffineExpr d0 = rewriter.getAffineDimExpr(0),
              s0 = rewriter.getAffineSymbolExpr(0);
   OpFoldResult rows = step;
@@ -358,19 +331,17 @@ tileParts(RewriterBase &rewriter, FinalizeOp root, int64_t queryTile,
 
   // The tile is written to its part of the workspace, unless it is all.
   auto tile = cast<FinalizeOp>(tiled->tiledOps.front());
-  if (!list) {
-    insertResults(rewriter, forall, tile, first, rows, sizes[3]);
-    rewriter.setInsertionPointAfter(forall);
-    rewriter.replaceOpWithNewOp<MergeOp>(
-        root, root->getResultTypes(), forall.getResult(0), forall.getResult(1));
-    return forall;
-  }
   place.push_back(zero);
-  insertPartOrWhole(rewriter, forall, tile, part->count, first, place, rows,
-                    sizes[3]);
+  if (list.mayBeWhole())
+    insertPartOrWhole(rewriter, forall, tile, item.part.count, ofPart, place,
+                      rows, sizes[3]);
+  else
+    insertResults(rewriter, forall, tile, ofPart, rows, sizes[3]);
   rewriter.setInsertionPointAfter(forall);
-  list->merge(rewriter, root, forall.getResults().take_front(types.size()),
-              forall.getResults().drop_front(types.size()));
+  ValueRange results = forall.getResults();
+  list.merge(rewriter, root, results.take_front(kNumbers),
+             list.mayBeWhole() ? results.drop_front(kNumbers)
+                               : ValueRange(wholes));
   return forall;
 }
 
@@ -614,12 +585,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
       tensor::getMixedSize(rewriter, root.getLoc(), root.getOutput(), 2);
   unsigned accBits =
       getElementTypeOrSelf(root.getAcc()).getIntOrFloatBitWidth();
-  std::optional<KeyPart> part;
-  OpFoldResult keys =
-      tensor::getMixedSize(rewriter, root.getLoc(), last.getKey(), 2);
   FailureOr<scf::ForallOp> rows =
-      schedule.isSplit()
-          ? tileParts(rewriter, root, queryTile, schedule, keys, list, part)
+      list       ? tileParts(rewriter, root, queryTile, *list)
       : rowTiles ? tileRowsBy(rewriter, root, queryTile, *rowTiles)
                  : tileRows(rewriter, root, queryTile);
   if (failed(rows))
@@ -639,10 +606,11 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   // Passes share their tile of queries, so that its producer has one reader.
   DominanceInfo dominance(forall);
   eliminateCommonSubExpressions(rewriter, dominance, forall);
+  std::optional<KeyPart> part;
   if (list) {
     // What nothing had read was erased.
     rewriter.setInsertionPointToStart(forall.getBody());
-    part = list->getItem(rewriter, forall.getLoc(), forall.getInductionVar(0))
+    part = list->getItem(rewriter, forall.getLoc(), forall.getInductionVars())
                .part;
   }
   auto isWantedProducer = [&](Operation *) -> bool { return fuseProducers; };

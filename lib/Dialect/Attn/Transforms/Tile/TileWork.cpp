@@ -1,4 +1,4 @@
-//===- TileWork.cpp - Parts of the keys of sequences of any length --------===//
+//===- TileWork.cpp - Parts of the keys of batches ------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -160,34 +160,49 @@ static SmallVector<Value> forEachBatch(
           .getResults());
 }
 
-OpFoldResult fovea::attn::countParts(IndexMath &math, OpFoldResult keys,
-                                     int64_t size) {
+/// Returns the number of parts of `size` that so many keys have, at least one.
+static OpFoldResult countParts(IndexMath &math, OpFoldResult keys,
+                               int64_t size) {
   return math.max(math.ceilDiv(keys, math.constant(size)), math.constant(1));
 }
 
-std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
-                                         OnlineAttentionOp pass,
-                                         int64_t keyTile,
-                                         ScheduleAttr schedule) {
+/// Returns how many parts each of `batches` gets that have as many `keys`: of
+/// those that `schedule` splits all keys into, if their number is not static.
+static OpFoldResult countEqualParts(IndexMath &math, OpFoldResult batches,
+                                    OpFoldResult keys, ScheduleAttr schedule) {
+  if (int64_t size = schedule.getSplitSize())
+    return countParts(math, keys, size);
+  OpFoldResult split = math.constant(schedule.getSplit());
+  if (IndexMath::constantOf(batches))
+    return split;
+  OpFoldResult some = math.max(batches, math.constant(1));
+  return math.max(math.truncDiv(split, some), math.constant(1));
+}
+
+WorkList WorkList::create(RewriterBase &rewriter, OnlineAttentionOp pass,
+                          int64_t keyTile, ScheduleAttr schedule) {
   Region &mask = pass.getMask();
   Location loc = pass.getLoc();
   rewriter.setInsertionPoint(pass);
   SmallVector<OpFoldResult> sizes = getScoreSizes(rewriter, pass);
-  OpFoldResult batches = sizes.front();
-  if (IndexMath::constantOf(batches) || !readsByBatch(mask))
-    return std::nullopt;
+  OpFoldResult batches = sizes.front(), keys = sizes.back();
   OpFoldResult one = rewriter.getIndexAttr(1);
 
   WorkList list;
+  list.partSize = schedule.getSplitSize();
   if (schedule.getWarps())
-    list.usualParts =
-        schedule.getSplitSize() ? kUsualParts : schedule.getSplit();
+    list.usualParts = list.partSize ? kUsualParts : schedule.getSplit();
   IndexMath math(rewriter, loc);
+  if (IndexMath::constantOf(batches) || !readsByBatch(mask)) {
+    list.each = countEqualParts(math, batches, keys, schedule);
+    list.size = math.mul(batches, list.each);
+    return list;
+  }
   OpFoldResult extra;
-  if ((list.partSize = schedule.getSplitSize())) {
-    OpFoldResult most = countParts(math, sizes.back(), list.partSize);
+  if (list.partSize) {
+    OpFoldResult most = countParts(math, keys, list.partSize);
     list.noPart = math.materialize(most);
-    list.size = math.materialize(math.mul(batches, most));
+    list.size = math.mul(batches, most);
   } else {
     int64_t split = schedule.getSplit();
     Value average = choosePartsOfAverage(rewriter, loc, batches, split);
@@ -196,9 +211,8 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
     extra = math.select(math.equal(average, math.constant(1)),
                         math.min(batches, math.constant(split)),
                         math.mul(batches, average));
-    list.size = math.materialize(
-        math.max(math.sub(math.add(batches, extra), math.constant(1)),
-                 math.constant(0)));
+    list.size = math.max(math.sub(math.add(batches, extra), math.constant(1)),
+                         math.constant(0));
   }
   // One batch needs no list.
   list.isOne = math.materialize(math.equal(batches, math.constant(1)),
@@ -289,11 +303,25 @@ readUnlessOne(OpBuilder &builder, Location loc, Value isOne, ValueRange ifOne,
   return llvm::to_vector_of<Value>(branch.getResults());
 }
 
+void WorkList::addLoops(SmallVectorImpl<OpFoldResult> &upper) const {
+  if (each)
+    upper.push_back(each);
+  else
+    upper.front() = size;
+}
+
 WorkList::Item WorkList::getItem(OpBuilder &builder, Location loc,
-                                 Value number) const {
-  Value zero = getIndex(builder, loc, 0);
+                                 ValueRange iteration) const {
+  if (each) {
+    IndexMath math(builder, loc);
+    OpFoldResult batch = iteration.front(), part = iteration.back();
+    OpFoldResult number = math.add(math.mul(batch, each), part);
+    return {number, batch, {part, each, partSize}};
+  }
+  Value zero = getIndex(builder, loc, 0), number = iteration.front();
   SmallVector<Value> item = readUnlessOne(
-      builder, loc, isOne, {zero, number, size},
+      builder, loc, isOne,
+      {zero, number, getValueOrCreateConstantIndexOp(builder, loc, size)},
       [&](OpBuilder &nested) -> SmallVector<Value> {
         IndexMath math(nested, loc);
         OpFoldResult isUsed =
@@ -312,18 +340,28 @@ WorkList::Item WorkList::getItem(OpBuilder &builder, Location loc,
         return {batch, getUsed(numbers, number, none),
                 getUsed(parts, batch, most)};
       });
-  return {item[0], {item[1], item[2], partSize}};
+  return {number, item[0], {item[1], item[2], partSize}};
 }
 
 std::pair<Value, Value> WorkList::getItems(OpBuilder &builder, Location loc,
                                            Value batch) const {
+  if (each) {
+    IndexMath math(builder, loc);
+    return {math.materialize(math.mul(batch, each)), math.materialize(each)};
+  }
   SmallVector<Value> items =
-      readUnlessOne(builder, loc, isOne, {getIndex(builder, loc, 0), size},
+      readUnlessOne(builder, loc, isOne,
+                    {getIndex(builder, loc, 0),
+                     getValueOrCreateConstantIndexOp(builder, loc, size)},
                     [&](OpBuilder &nested) -> SmallVector<Value> {
                       return {getElement(nested, loc, first, batch),
                               getElement(nested, loc, parts, batch)};
                     });
   return {items[0], items[1]};
+}
+
+bool WorkList::mayBeWhole() const {
+  return !each || !IndexMath::constantOf(each);
 }
 
 Value WorkList::isWhole(OpBuilder &builder, Location loc, OpFoldResult parts) {
@@ -406,27 +444,39 @@ void WorkList::merge(RewriterBase &rewriter, FinalizeOp root, ValueRange parts,
           ArrayRef(strides).take_front(rank)));
     }
     auto [begin, count] = getItems(builder, loc, row[0]);
-    auto rows = scf::IfOp::create(
-        builder, loc, isWhole(builder, loc, count),
-        [&](OpBuilder &nested, Location loc) {
-          scf::YieldOp::create(nested, loc, slices);
-        },
-        [&, begin = begin, count = count](OpBuilder &nested, Location loc) {
-          scf::YieldOp::create(nested, loc,
-                               emitMergedRow(nested, loc, parts, row, begin,
-                                             count, usualParts, slices));
-        });
+    auto emitMerged = [&, begin = begin, count = count](OpBuilder &nested) {
+      return emitMergedRow(nested, loc, parts, row, begin, count, usualParts,
+                           slices);
+    };
+    SmallVector<Value> rows;
+    if (!each)
+      rows = llvm::to_vector_of<Value>(
+          scf::IfOp::create(
+              builder, loc, isWhole(builder, loc, count),
+              [&](OpBuilder &nested, Location loc) {
+                scf::YieldOp::create(nested, loc, slices);
+              },
+              [&](OpBuilder &nested, Location loc) {
+                scf::YieldOp::create(nested, loc, emitMerged(nested));
+              })
+              .getResults());
+    else
+      rows = emitMerged(builder);
     auto parallel = scf::InParallelOp::create(builder, loc);
     builder.setInsertionPointToStart(parallel.getBody());
-    for (auto [value, out] : llvm::zip_equal(rows.getResults(), outs))
+    for (auto [value, out] : llvm::zip_equal(rows, outs))
       tensor::ParallelInsertSliceOp::create(
           builder, loc, value, out, ArrayRef(place).take_front(getRank(out)),
           ArrayRef(extent).take_front(getRank(out)),
           ArrayRef(strides).take_front(getRank(out)));
   };
-  auto forall =
-      scf::ForallOp::create(rewriter, loc, ArrayRef(sizes).drop_back(), wholes,
-                            /*mapping=*/std::nullopt, emitRow);
+  SmallVector<OpFoldResult> upper = {sizes[0], sizes[1], sizes[2]};
+  if (each) {
+    IndexMath math(rewriter, loc);
+    upper[0] = math.select(math.equal(each, one), zero, sizes[0]);
+  }
+  auto forall = scf::ForallOp::create(rewriter, loc, upper, wholes,
+                                      /*mapping=*/std::nullopt, emitRow);
   SmallVector<Value> results;
   for (auto [merged, result] :
        llvm::zip_equal(forall.getResults(), root->getResults())) {

@@ -1,9 +1,13 @@
-//===- TileWork.h - Parts of the keys of sequences of any length *- C++ -*-===//
+//===- TileWork.h - Parts of the keys of batches ----------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Batches whose masks keep as many keys have as many parts each, a number that
+// is known in front. An item is a part of a batch: part p of b is item b *
+// parts + p.
 //
 // Batches whose masks keep different numbers of keys, as sequences of different
 // lengths, have different numbers of parts, of about as many tiles each. These
@@ -17,7 +21,7 @@
 //   batch[w], number[w]   the batch of item w, and which of its parts it is
 //
 // The only part of a batch writes the batch's results; those of several parts
-// are merged by a loop behind them.
+// are merged by a loop behind them, which has no row if no batch has several.
 //
 // There are less than B + extra items. One batch has extra items of about as
 // many tiles, and no list. Where parts have a given size, instead,
@@ -35,35 +39,39 @@
 
 namespace fovea::attn {
 
-/// Returns the number of parts of `size` that so many keys have, at least one.
-mlir::OpFoldResult countParts(IndexMath &math, mlir::OpFoldResult keys,
-                              int64_t size);
-
 /// The items of work of a head: parts of the keys of its batches.
 class WorkList {
 public:
-  /// Emits the loop that computes the list for `pass`, which is not yet tiled,
-  /// at the insertion point; none if its mask keeps as many keys of each batch,
-  /// or if the number of batches is static. `schedule` splits the keys: into as
-  /// many items as keep a machine busy at once, or into parts of a size.
-  static std::optional<WorkList> create(mlir::RewriterBase &rewriter,
-                                        OnlineAttentionOp pass, int64_t keyTile,
-                                        ScheduleAttr schedule);
+  /// Returns the items of `pass`, which is not yet tiled; emits the loop that
+  /// lists them, if there must be one, in front of it: where its mask keeps as
+  /// many keys of each batch, or the number of batches is static, these have as
+  /// many parts. `schedule` splits the keys: into as many items as keep a
+  /// machine busy at once, or into parts of a size.
+  static WorkList create(mlir::RewriterBase &rewriter, OnlineAttentionOp pass,
+                         int64_t keyTile, ScheduleAttr schedule);
 
   /// The number of items that there can be.
-  mlir::Value getSize() const { return size; }
+  mlir::OpFoldResult getSize() const { return size; }
 
-  /// The batch of an item, and its part of the keys. Items that there are not
-  /// have an empty part of the first batch.
+  /// Adds the loops over items to those over batches, heads and tiles of
+  /// queries with these upper bounds: the first one becomes that over items, or
+  /// the last one is that over the parts of a batch.
+  void addLoops(llvm::SmallVectorImpl<mlir::OpFoldResult> &upper) const;
+
+  /// An item, by its number, its batch, and its part of the keys. Items that
+  /// there are not have an empty part of the first batch.
   struct Item {
-    mlir::Value batch;
+    mlir::OpFoldResult number, batch;
     KeyPart part;
   };
+  /// Returns the item of an iteration of these loops.
   Item getItem(mlir::OpBuilder &builder, mlir::Location loc,
-               mlir::Value number) const;
+               mlir::ValueRange iteration) const;
 
-  /// Emits whether a batch of so many parts has one, which is all of its keys:
-  /// the result of such an item is the batch's, and merged with no other.
+  /// Returns true if batches may have one part, which is all of their keys: the
+  /// result of such an item is the batch's, and merged with no other.
+  bool mayBeWhole() const;
+  /// Emits whether a batch of so many parts has one.
   static mlir::Value isWhole(mlir::OpBuilder &builder, mlir::Location loc,
                              mlir::OpFoldResult parts);
 
@@ -80,7 +88,9 @@ private:
                                                mlir::Location loc,
                                                mlir::Value batch) const;
 
-  mlir::Value size;
+  mlir::OpFoldResult size;
+  /// The number of parts of each batch; null if there is a list.
+  mlir::OpFoldResult each;
   /// The size of a part, if that is given, and the number of one without a key.
   int64_t partSize = 0;
   mlir::Value noPart;
