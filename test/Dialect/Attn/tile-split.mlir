@@ -339,6 +339,19 @@ func.func @fixed(%q: tensor<1x2x?x64xf16>, %k: tensor<1x2x?x64xf16>) -> tensor<1
 
 // -----
 
+// All keys in one part are not split.
+// CHECK-LABEL: func @fixed_few
+// CHECK: %[[R:.*]] = scf.forall {{.*}} in (2, 2, 1) shared_outs
+// CHECK: tensor.parallel_insert_slice
+// CHECK: return %[[R]]
+func.func @fixed_few(%q: tensor<2x2x1x64xf16>, %k: tensor<2x2x100x64xf16>) -> tensor<2x2x1x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 16x32, order = linear, split = fixed(128)>}
+    : tensor<2x2x1x64xf16>, tensor<2x2x100x64xf16>, tensor<2x2x100x64xf16> -> tensor<2x2x1x64xf16>
+  return %o : tensor<2x2x1x64xf16>
+}
+
+// -----
+
 // Batches have as many parts as their own keys need, in a list that has room for
 // all; an item behind these has a part behind all keys.
 // CHECK-LABEL: func @fixed_lengths

@@ -179,8 +179,10 @@ static OpFoldResult countEqualParts(IndexMath &math, OpFoldResult batches,
   return math.max(math.truncDiv(split, some), math.constant(1));
 }
 
-WorkList WorkList::create(RewriterBase &rewriter, OnlineAttentionOp pass,
-                          int64_t keyTile, ScheduleAttr schedule) {
+std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
+                                         OnlineAttentionOp pass,
+                                         int64_t keyTile,
+                                         ScheduleAttr schedule) {
   Region &mask = pass.getMask();
   Location loc = pass.getLoc();
   rewriter.setInsertionPoint(pass);
@@ -195,6 +197,8 @@ WorkList WorkList::create(RewriterBase &rewriter, OnlineAttentionOp pass,
   IndexMath math(rewriter, loc);
   if (IndexMath::constantOf(batches) || !readsByBatch(mask)) {
     list.each = countEqualParts(math, batches, keys, schedule);
+    if (IndexMath::constantOf(list.each) == 1)
+      return std::nullopt;
     list.size = math.mul(batches, list.each);
     return list;
   }

@@ -46,9 +46,11 @@ public:
   /// lists them, if there must be one, in front of it: where its mask keeps as
   /// many keys of each batch, or the number of batches is static, these have as
   /// many parts. `schedule` splits the keys: into as many items as keep a
-  /// machine busy at once, or into parts of a size.
-  static WorkList create(mlir::RewriterBase &rewriter, OnlineAttentionOp pass,
-                         int64_t keyTile, ScheduleAttr schedule);
+  /// machine busy at once, or into parts of a size. Returns none if each batch
+  /// is known to have one.
+  static std::optional<WorkList> create(mlir::RewriterBase &rewriter,
+                                        OnlineAttentionOp pass, int64_t keyTile,
+                                        ScheduleAttr schedule);
 
   /// The number of items that there can be.
   mlir::OpFoldResult getSize() const { return size; }
