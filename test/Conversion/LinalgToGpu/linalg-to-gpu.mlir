@@ -723,11 +723,12 @@ func.func @own_points(%out: memref<4x32xf32>, %other: memref<4x32xf32>) {
 // -----
 
 // A thread has four elements, or one where a point takes long: where it has a loop or a
-// branch.
+// branch, or reads places of its own.
 // CHECK-LABEL: func @long_points(
 // CHECK:         gpu.launch {{.*}} threads(%{{.*}}, %{{.*}}, %{{.*}}) in (%{{.*}} = %c32{{,}}
 // CHECK:         gpu.launch {{.*}} threads(%{{.*}}, %{{.*}}, %{{.*}}) in (%{{.*}} = %c128{{,}}
-func.func @long_points(%out: memref<4x128xf32>, %n: index) {
+// CHECK:         gpu.launch {{.*}} threads(%{{.*}}, %{{.*}}, %{{.*}}) in (%{{.*}} = %c128{{,}}
+func.func @long_points(%out: memref<4x128xf32>, %table: memref<?xf32>, %n: index) {
   %one = arith.constant 1.0 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -749,6 +750,19 @@ func.func @long_points(%out: memref<4x128xf32>, %n: index) {
         %z = arith.addf %sum, %one : f32
         scf.yield %z : f32
       }
+      linalg.yield %y : f32
+    }
+    %0 = memref.load %row[%c0] : memref<128xf32, strided<[1], offset: ?>>
+    memref.store %0, %row[%c1] : memref<128xf32, strided<[1], offset: ?>>
+  }
+  scf.forall (%i) in (4) {
+    %row = memref.subview %out[%i, 0] [1, 128] [1, 1] : memref<4x128xf32> to memref<128xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(d) -> (d)>], iterator_types = ["parallel"]} outs(%row : memref<128xf32, strided<[1], offset: ?>>) {
+    ^bb0(%old: f32):
+      %d = linalg.index 0 : index
+      %place = arith.muli %d, %n : index
+      %x = memref.load %table[%place] : memref<?xf32>
+      %y = arith.addf %old, %x : f32
       linalg.yield %y : f32
     }
     %0 = memref.load %row[%c0] : memref<128xf32, strided<[1], offset: ?>>
