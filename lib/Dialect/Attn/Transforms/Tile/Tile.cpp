@@ -258,10 +258,12 @@ static FailureOr<scf::ForallOp> tileRowsBy(RewriterBase &rewriter,
 }
 
 /// Replaces `root` by a loop over its batches, heads, tiles of queries and
-/// parts of the keys, the items of `list`, whose results are merged.
+/// parts of the keys, the items of `list`, whose results are merged. Sets
+/// `part` to the part of an iteration.
 static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
                                           FinalizeOp root, int64_t queryTile,
-                                          const WorkList &list) {
+                                          const WorkList &list,
+                                          std::optional<KeyPart> &part) {
   Location loc = root.getLoc();
   OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1),
                step = rewriter.getIndexAttr(queryTile);
@@ -297,6 +299,7 @@ static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
   rewriter.setInsertionPointToStart(forall.getBody());
   SmallVector<Value> ivs = forall.getInductionVars();
   WorkList::Item item = list.getItem(rewriter, loc, ivs);
+  part = item.part;
   SmallVector<OpFoldResult> place = {item.batch, ivs[1], ivs[2]},
                             ofPart = {item.number, ivs[1], ivs[2], zero};
   // The first part has the state that rows begin from.
@@ -585,8 +588,9 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
       tensor::getMixedSize(rewriter, root.getLoc(), root.getOutput(), 2);
   unsigned accBits =
       getElementTypeOrSelf(root.getAcc()).getIntOrFloatBitWidth();
+  std::optional<KeyPart> part;
   FailureOr<scf::ForallOp> rows =
-      list       ? tileParts(rewriter, root, queryTile, *list)
+      list       ? tileParts(rewriter, root, queryTile, *list, part)
       : rowTiles ? tileRowsBy(rewriter, root, queryTile, *rowTiles)
                  : tileRows(rewriter, root, queryTile);
   if (failed(rows))
@@ -606,13 +610,6 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   // Passes share their tile of queries, so that its producer has one reader.
   DominanceInfo dominance(forall);
   eliminateCommonSubExpressions(rewriter, dominance, forall);
-  std::optional<KeyPart> part;
-  if (list) {
-    // What nothing had read was erased.
-    rewriter.setInsertionPointToStart(forall.getBody());
-    part = list->getItem(rewriter, forall.getLoc(), forall.getInductionVars())
-               .part;
-  }
   auto isWantedProducer = [&](Operation *) -> bool { return fuseProducers; };
   fuseProducersOf(rewriter, slicesOfRunningValues(rewriter, tiledPasses),
                   forall, isWantedProducer);
