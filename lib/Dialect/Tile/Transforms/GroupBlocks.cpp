@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Dependence.h"
 #include "SharedAdds.h"
 
 #include "fovea/Dialect/Machine/IR/Machine.h"

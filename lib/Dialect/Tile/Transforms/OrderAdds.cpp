@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Dependence.h"
 #include "SharedAdds.h"
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"

@@ -7,6 +7,7 @@
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
+#include "Dependence.h"
 #include "UnwrittenMemory.h"
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
@@ -15,7 +16,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
-#include "llvm/ADT/SetVector.h"
 
 #define DEBUG_TYPE "tile-prefetch-tables"
 
@@ -49,21 +49,6 @@ struct TableRow {
 
 } // namespace
 
-/// Returns true if `value` follows from an argument of `region`.
-static bool followsFrom(Region &region, Value value) {
-  SetVector<Value> values;
-  values.insert(value);
-  for (size_t index = 0; index < values.size(); ++index) {
-    Value next = values[index];
-    if (next.getParentRegion() == &region && isa<BlockArgument>(next))
-      return true;
-    Operation *op = next.getDefiningOp();
-    if (op && region.isAncestor(op->getParentRegion()))
-      values.insert_range(op->getOperands());
-  }
-  return false;
-}
-
 /// Returns the op in front of which all of `indices` are known, the first one
 /// possible in `program`, of a role or a launch.
 static Operation *findPoint(Region &program, ValueRange indices,
@@ -96,7 +81,7 @@ static std::optional<TableRow> getRow(memref::LoadOp read, Operation *load,
   ValueRange indices = read.getIndices();
   // A table of one dimension is that of all sequences.
   if (indices.size() < 2 || !isUnwritten(read.getMemRef()) ||
-      !followsFrom(place, indices.back()))
+      !dependsOn(indices.back(), place.getArgument(0)))
     return std::nullopt;
   indices = indices.drop_back();
   auto role = load->getParentOfType<RoleOp>();
@@ -109,8 +94,8 @@ static std::optional<TableRow> getRow(memref::LoadOp read, Operation *load,
 }
 
 void PrefetchTables::runOnOperation() {
+  auto &dominance = getAnalysis<DominanceInfo>();
   getOperation()->walk([&](LaunchOp launch) {
-    auto &dominance = getAnalysis<DominanceInfo>();
     SmallVector<TableRow> rows;
     auto collect = [&](Operation *load, Region &place) {
       place.walk([&](memref::LoadOp read) {

@@ -7,18 +7,11 @@
 
 #include "SharedAdds.h"
 
+#include "Dependence.h"
+
 using namespace mlir;
 using namespace fovea;
 using namespace fovea::tile;
-
-bool tile::dependsOn(Value value, BlockArgument argument) {
-  if (value == argument)
-    return true;
-  Operation *op = value.getDefiningOp();
-  return op && llvm::any_of(op->getOperands(), [&](Value operand) {
-           return dependsOn(operand, argument);
-         });
-}
 
 SmallVector<scf::ForOp> tile::getLoops(Operation *op) {
   SmallVector<scf::ForOp> loops;

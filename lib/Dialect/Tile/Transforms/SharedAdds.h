@@ -14,9 +14,6 @@
 
 namespace fovea::tile {
 
-/// Returns true if `value`, in a launch, is computed from `argument`.
-bool dependsOn(mlir::Value value, mlir::BlockArgument argument);
-
 /// Returns the loops around `op` in its launch, the outermost first.
 llvm::SmallVector<mlir::scf::ForOp> getLoops(mlir::Operation *op);
 
