@@ -343,6 +343,19 @@ static void limitToSequences(AttentionShape &shape, Region &mask) {
                     double(shape.keys);
 }
 
+/// Lets a batch of any number of sequences have as many queries in all, but
+/// fewer in each: those that were added to caches, of which lengths tell how
+/// much is used.
+static void shareQueries(AttentionShape &shape, AttentionOp op) {
+  constexpr int64_t kUsualAdded = 1024;
+  RankedTensorType query = op.getQuery().getType();
+  if (!query.isDynamicDim(0) || !query.isDynamicDim(2) ||
+      shape.queries <= kUsualAdded)
+    return;
+  shape.batch *= shape.queries / kUsualAdded;
+  shape.queries = kUsualAdded;
+}
+
 /// Returns true if blocks should get tiles when they are free, since these
 /// differ in what they take: not by a window, which gives all as many keys
 /// (626 TFLOP/s to 609 dealt), and not where few tiles of each head are known
@@ -361,9 +374,11 @@ static bool areTilesUneven(const AttentionShape &shape, ScheduleAttr schedule,
   bool isKnown =
       areFew || (shape.hasStaticRows &&
                  countQueryTiles(shape, schedule) <= 2 * target.getCores());
-  return schedule.getOrder() == WorkOrder::LongestFirst && !isKnown &&
-         shape.headDim + shape.valueDim <= kWidest &&
-         (shape.visible >= kOneEdge || shape.isTested || needs.maskReads);
+  bool mayDiffer = needs.hasLengths || shape.visible >= kOneEdge ||
+                   shape.isTested || needs.maskReads;
+  return schedule.getOrder() == WorkOrder::LongestFirst && mayDiffer &&
+         (needs.hasLengths || !isKnown) &&
+         shape.headDim + shape.valueDim <= kWidest;
 }
 
 /// Returns the schedule with persistent blocks, if they may pay off; else null.
@@ -381,8 +396,7 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
       (footprint.usesWgmma && !op.getDropout() && needs.growth != Growth::None);
   if (!isMeasured || schedule.getParts() || schedule.getSplitSize() ||
       schedule.getWarps() < kFewestWarps ||
-      schedule.getKeyTile() < kFewestKeys || needs.scoresRead ||
-      needs.hasLengths)
+      schedule.getKeyTile() < kFewestKeys || needs.scoresRead)
     return {};
   // Rings of one tile of keys would be as long as the loop over tiles of
   // queries, which runs ahead of them.
@@ -547,6 +561,8 @@ static AttentionShape getPricedShape(AttentionOp op, machine::TargetAttr target,
   shape.captures = tiles;
   if (needs.maskReads)
     limitToSequences(shape, op.getMask());
+  if (needs.hasLengths)
+    shareQueries(shape, op);
   return shape;
 }
 
