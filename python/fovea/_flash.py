@@ -420,8 +420,9 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
             return cache_seqlens[b] + count
     masks = [lambda b, h, i, j: j < end(b)]
     if is_packed:
-        masks.append(lambda b, h, i, j:
-                     i < cu_seqlens_q[b + 1] - cu_seqlens_q[b])
+        # Rows behind a sequence's last one go nowhere, and so may be anything; one
+        # without a row needs no keys.
+        masks.append(lambda b, h, i, j: cu_seqlens_q[b] < cu_seqlens_q[b + 1])
 
         def position(b, i):
             return i + end(b) - (cu_seqlens_q[b + 1] - cu_seqlens_q[b])

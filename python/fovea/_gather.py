@@ -146,9 +146,7 @@ class GatherTracer(Tracer):
         if self._value_scale is not None:
             steps += self._write_scaled(padded["output"], types, heads // kv_heads)
         if is_packed:
-            steps.append("%last_row = arith.subi %number0, %c1 : index")
-            for name, source in padded.items():
-                steps += self._write_results(name, source, types[name])
+            steps += self._write_results(padded, types)
         names = ", ".join(f"%{name}" for name in ends)
         values = ", ".join(f"!{name}" for name in ends)
         return "".join([
@@ -232,10 +230,12 @@ class GatherTracer(Tracer):
     def _write_queries(self, type):
         """Returns a gather of packed queries, as many for each sequence as the
         longest one has."""
-        sizes = "%batch, %number0" if type.count("?") == 2 else "%batch"
+        sizes = "%batch, %rows" if type.count("?") == 2 else "%batch"
         row, result = self._write_read("%c0, %h, %row")
         return ["%tokens = tensor.dim %query, %c2 : !query",
                 "%last_query = arith.subi %tokens, %c1 : index",
+                # No sequence has more, whatever the call says.
+                *_clamp("rows", "%number0", "%tokens"),
                 f"%queries_room = tensor.empty({sizes}) : !queries",
                 _write_generic("queries", type, "bhid", [
                     *_read_index("start", self._starts, "%b"),
@@ -258,17 +258,43 @@ class GatherTracer(Tracer):
             element, "%i",
             lambda d: f"tensor.extract %query[{place}, {d}] : !query"), "%turned"
 
-    def _write_results(self, name, source, type):
-        """Returns a gather of results, packed as the queries are."""
-        is_output = name == "output"
-        return [f"%{name}_room = tensor.empty(%c1, %tokens) : !{name}",
-                _write_generic(name, type, "ohtd" if is_output else "oht", [
-                    *_read_index("b", self._sequences, "%t"),
-                    *_read_index("start", self._starts, "%b"),
-                    "%i = arith.subi %t, %start : index",
-                    *_clamp("row", "%i", "%last_row"),
-                    f"%x = tensor.extract %{source}[%b, %h, %row"
-                    f"{', %d' if is_output else ''}] : !{source}"])]
+    def _write_results(self, padded, types):
+        """Returns a loop that packs results as the queries are: `padded` has the names
+        of those of the padded queries. Rows of no sequence are not written."""
+        outs, rooms, slices, insertions = [], [], [], []
+        steps = []
+        for name, source in padded.items():
+            # Without features the log-sum-exp has a dimension less.
+            *sizes, element = types[source].split("x")
+            tail = [sizes[-1]] if name == "output" else []
+            extent = ", ".join(["1", sizes[1], "%count", *tail])
+            ones = ", ".join(["1"] * len(extent.split(",")))
+            zeros = ", 0" * len(tail)
+            rows = f"tensor<1x{sizes[1]}x?x{'x'.join([*tail, element])}"
+            steps.append(f"%{name}_room = tensor.empty(%c1, %tokens) : !{name}")
+            outs.append(name)
+            rooms.append(f"%packed_{name} = %{name}_room")
+            slices.append(
+                f"%{name}_rows = tensor.extract_slice %{source}[%b, 0, 0{zeros}] "
+                f"[{extent}] [{ones}] : !{source} to {rows}")
+            insertions.append(
+                f"tensor.parallel_insert_slice %{name}_rows into "
+                f"%packed_{name}[0, 0, %start{zeros}] [{extent}] [{ones}] : {rows} into "
+                f"!{name}")
+        names = ", ".join(f"%{name}" for name in outs)
+        body = [
+            "%next = arith.addi %b, %c1 : index",
+            *_read_index("first", self._starts, "%b"),
+            *_read_index("end", self._starts, "%next"),
+            *_clamp("start", "%first", "%tokens"),
+            "%stop = arith.minsi %end, %tokens : index",
+            "%more = arith.subi %stop, %start : index",
+            *_clamp("count", "%more", "%rows"), *slices,
+            "scf.forall.in_parallel {", *(f"  {line}" for line in insertions), "}"]
+        return [*steps, "\n".join([
+            f"{names} = scf.forall (%b) in (%batch) shared_outs({', '.join(rooms)}) -> "
+            f"({', '.join(f'!{name}' for name in outs)}) {{",
+            *(f"    {line}" for line in body), "  }"])]
 
 
 def _read_index(name, operand, place):

@@ -30,6 +30,33 @@ using namespace fovea::tile;
 /// rows need the mask: fewer than applying it takes.
 static constexpr size_t kMostOps = 32;
 
+/// Takes what the program of `place`, an op in `forall`, has computed in front
+/// of it for what `body` computes of the same values, as the length of the
+/// program's sequence.
+static void reuseValues(Block &body, scf::ForallOp forall, Operation *place) {
+  Operation *last = forall.getBody()->findAncestorOpInBlock(*place);
+  auto isSame = [](Operation *a, Operation *b) {
+    return OperationEquivalence::isEquivalentTo(
+        a, b, OperationEquivalence::exactValueMatch,
+        /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
+  };
+  for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
+    if (op.getNumRegions() || !isPure(&op) ||
+        llvm::any_of(op.getOperands(), [&](Value operand) {
+          return operand.getParentBlock() == &body;
+        }))
+      continue;
+    auto before =
+        llvm::make_range(forall.getBody()->begin(), last->getIterator());
+    auto other = llvm::find_if(
+        before, [&](Operation &other) { return isSame(&op, &other); });
+    if (other == before.end())
+      continue;
+    op.replaceAllUsesWith(&*other);
+    op.erase();
+  }
+}
+
 FailureOr<Value> AttentionBuilder::getOfRows(Operation *place, Value whole,
                                              OnlineAttentionOp pass,
                                              OfRowsFn emit,
@@ -53,6 +80,7 @@ FailureOr<Value> AttentionBuilder::getOfRows(Operation *place, Value whole,
                     .materialize(emit(builder, rows),
                                  /*isBoolean=*/!whole.getType().isIndex());
   tile::YieldOp::create(builder, loc, value);
+  reuseValues(*body, forall, place);
   // What lies in memory is not read again for each part of the rows.
   bool reads = readsTensors(ofRows.getBody());
   bool isLong = mostOps && body->getOperations().size() > *mostOps;

@@ -219,11 +219,45 @@ static void hoistUnchanging(scf::ForOp loop) {
       [&](Operation *op, Region *) { op->moveBefore(loop); });
 }
 
+/// Returns true if `a`, perhaps in a loop, is computed as `b` is.
+static bool isComputedAs(Value a, Value b) {
+  Operation *op = a.getDefiningOp(), *other = b.getDefiningOp();
+  if (a == b || !op || !other || !isPure(op))
+    return a == b;
+  return OperationEquivalence::isEquivalentTo(
+      op, other, [](Value x, Value y) { return success(isComputedAs(x, y)); },
+      /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
+}
+
+/// Returns what a program has read in front of `loop`, if a read in the loop
+/// reads the same, or null.
+static memref::LoadOp findEarlier(memref::LoadOp read, scf::ForOp loop) {
+  if (!isUnwritten(read.getMemRef()))
+    return {};
+  for (auto other : loop->getBlock()->getOps<memref::LoadOp>())
+    if (other->isBeforeInBlock(loop) && other.getMemRef() == read.getMemRef() &&
+        llvm::all_of_zip(read.getIndices(), other.getIndices(), isComputedAs))
+      return other;
+  return {};
+}
+
+/// Lets maps in the loop take what the program has read in front of it.
+static void reuseReads(scf::ForOp loop) {
+  loop.walk([&](memref::LoadOp read) {
+    memref::LoadOp earlier = findEarlier(read, loop);
+    if (!earlier || !isa<MapOp>(read->getParentOp()))
+      return;
+    read.replaceAllUsesWith(earlier.getResult());
+    read.erase();
+  });
+}
+
 void HoistRows::runOnOperation() {
   // Each takes two registers of a thread, while the loop runs.
   constexpr size_t kMostReads = 2;
   getOperation()->walk([&](LaunchOp launch) {
     for (auto loop : launch.getBody().getOps<scf::ForOp>()) {
+      reuseReads(loop);
       // The reads of each row that are the same.
       SmallVector<SmallVector<RowRead>> reads;
       loop.walk([&](memref::LoadOp read) {

@@ -7,6 +7,7 @@
 
 #include "TileConsumers.h"
 #include "ReaderCost.h"
+#include "TileScatter.h"
 #include "TileTransposes.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -413,6 +414,11 @@ scf::ForallOp Consumer::fuse(RewriterBase &rewriter,
 static bool fuseOne(RewriterBase &rewriter, FusedConsumers &fused,
                     const ConsumerFilter &filter) {
   replaceSizes(rewriter, fused.loop);
+  if (scf::ForallOp scattered = fuseScatter(rewriter, fused.loop)) {
+    fused.loop = scattered;
+    ++fused.count;
+    return true;
+  }
   for (OpResult result : fused.loop.getResults()) {
     if (fuseTransposeOfResult(rewriter, fused.loop, result.getResultNumber()))
       return true;
