@@ -457,7 +457,6 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
     if is_packed:
         query = q.transpose(0, 1)[None]
         gathers["starts"] = cu_seqlens_q
-        gathers["sequences"] = _append.find_sequences(cu_seqlens_q, q.shape[0])
         gathers["longest"] = operator.index(max_seqlen_q)
     else:
         query = q.transpose(1, 2)

@@ -24,12 +24,12 @@ _ELEMENT = re.compile(r"x[a-z]+[0-9]+>$")
 class GatherTracer(Tracer):
     """Traces the mods of one attention and writes the graph with its gathers.
 
-    query: `[B, H, Sq, D]`, or with `sequences` `[1, H, T, D]`.
+    query: `[B, H, Sq, D]`, or with `starts` `[1, H, T, D]`.
     key, value: `[pages, page, Hkv, D]` with `pages`, else `[slots, S, Hkv, D]`.
     pages: `[B, P]`, the pages of each sequence.
     slots: `[B]`, the slot of each sequence.
-    starts: `[B + 1]`, the first query of each sequence; sequences: `[T]`, the
-        sequence of each query; longest: queries that no sequence exceeds.
+    starts: `[B + 1]`, the first query of each sequence; longest: queries that no
+        sequence exceeds.
     new: `NewRows` that are written to key and value, and rotate queries.
     value_scale: `[B, Hkv]`, a factor of all values of a head.
 
@@ -38,13 +38,12 @@ class GatherTracer(Tracer):
     """
 
     def __init__(self, query, key, value, *, pages=None, slots=None, starts=None,
-                 sequences=None, longest=None, new=None, value_scale=None):
+                 longest=None, new=None, value_scale=None):
         super().__init__(query, key, value, has_gradients=False)
         self._known = {}
         self._pages = self.enter("page_table", pages)
         self._slots = self.enter("cache_batch_idx", slots)
         self._starts = self.enter("cu_seqlens_q", starts)
-        self._sequences = self.enter("sequences", sequences)
         heads = query.shape[1]
         batch, length = query.shape[0], query.shape[2]
         if starts is not None:
@@ -228,15 +227,20 @@ class GatherTracer(Tracer):
                 _write_generic(name, type, "bhid", body, result, ("unscaled", wide))]
 
     def _write_queries(self, type):
-        """Returns a gather of packed queries, as many for each sequence as the
-        longest one has."""
-        sizes = "%batch, %rows" if type.count("?") == 2 else "%batch"
+        """Returns packed queries as a batch, as many for each sequence as the longest
+        one has. Many are copied by a loop, so that the compiler knows the rows that
+        are not there."""
+        sizes = ["%tokens = tensor.dim %query, %c2 : !query",
+                 # No sequence has more, whatever the call says.
+                 *_clamp("rows", "%number0", "%tokens")]
+        is_copy = type.count("?") == 2 and (self._new is None or not self._new.turns)
+        if is_copy:
+            return [*sizes, "%queries_room = tensor.empty(%batch, %rows) : !queries",
+                    self._write_copies({"queries": "query"}, {"queries": type}, True)]
         row, result = self._write_read("%c0, %h, %row")
-        return ["%tokens = tensor.dim %query, %c2 : !query",
-                "%last_query = arith.subi %tokens, %c1 : index",
-                # No sequence has more, whatever the call says.
-                *_clamp("rows", "%number0", "%tokens"),
-                f"%queries_room = tensor.empty({sizes}) : !queries",
+        room = "%batch, %rows" if type.count("?") == 2 else "%batch"
+        return [*sizes, "%last_query = arith.subi %tokens, %c1 : index",
+                f"%queries_room = tensor.empty({room}) : !queries",
                 _write_generic("queries", type, "bhid", [
                     *_read_index("start", self._starts, "%b"),
                     "%token = arith.addi %start, %i : index",
@@ -259,29 +263,32 @@ class GatherTracer(Tracer):
             lambda d: f"tensor.extract %query[{place}, {d}] : !query"), "%turned"
 
     def _write_results(self, padded, types):
-        """Returns a loop that packs results as the queries are: `padded` has the names
+        """Returns results that are packed as the queries are: `padded` has the names
         of those of the padded queries. Rows of no sequence are not written."""
-        outs, rooms, slices, insertions = [], [], [], []
-        steps = []
-        for name, source in padded.items():
-            # Without features the log-sum-exp has a dimension less.
-            *sizes, element = types[source].split("x")
-            tail = [sizes[-1]] if name == "output" else []
-            extent = ", ".join(["1", sizes[1], "%count", *tail])
-            ones = ", ".join(["1"] * len(extent.split(",")))
-            zeros = ", 0" * len(tail)
-            rows = f"tensor<1x{sizes[1]}x?x{'x'.join([*tail, element])}"
-            steps.append(f"%{name}_room = tensor.empty(%c1, %tokens) : !{name}")
-            outs.append(name)
-            rooms.append(f"%packed_{name} = %{name}_room")
-            slices.append(
-                f"%{name}_rows = tensor.extract_slice %{source}[%b, 0, 0{zeros}] "
-                f"[{extent}] [{ones}] : !{source} to {rows}")
+        rooms = [f"%{name}_room = tensor.empty(%c1, %tokens) : !{name}"
+                 for name in padded]
+        return [*rooms, self._write_copies(padded, {
+            name: types[source] for name, source in padded.items()}, False)]
+
+    def _write_copies(self, sources, types, is_to_padded):
+        """Returns a loop that copies the rows of each sequence from where they lie
+        packed to the first ones of its batch, or from there. `sources` are the names
+        of what each result is copied from, and `types` the types of padded tensors."""
+        slices, insertions = [], []
+        for name, source in sources.items():
+            # A log-sum-exp has no features.
+            heads, _, *features, element = types[name].split("x")[1:]
+            extent = ", ".join(["1", heads, "%count", *features])
+            ones = ", ".join(["1"] * (3 + len(features)))
+            behind = ", 0" * len(features)
+            places = [f"[0, 0, %start{behind}]", f"[%b, 0, 0{behind}]"]
+            place, other = places if is_to_padded else places[::-1]
+            rows = f"tensor<1x{heads}x?x{'x'.join([*features, element])}"
+            slices.append(f"%{name}_rows = tensor.extract_slice %{source}{place} "
+                          f"[{extent}] [{ones}] : !{source} to {rows}")
             insertions.append(
                 f"tensor.parallel_insert_slice %{name}_rows into "
-                f"%packed_{name}[0, 0, %start{zeros}] [{extent}] [{ones}] : {rows} into "
-                f"!{name}")
-        names = ", ".join(f"%{name}" for name in outs)
+                f"%{name}_copied{other} [{extent}] [{ones}] : {rows} into !{name}")
         body = [
             "%next = arith.addi %b, %c1 : index",
             *_read_index("first", self._starts, "%b"),
@@ -291,10 +298,12 @@ class GatherTracer(Tracer):
             "%more = arith.subi %stop, %start : index",
             *_clamp("count", "%more", "%rows"), *slices,
             "scf.forall.in_parallel {", *(f"  {line}" for line in insertions), "}"]
-        return [*steps, "\n".join([
-            f"{names} = scf.forall (%b) in (%batch) shared_outs({', '.join(rooms)}) -> "
-            f"({', '.join(f'!{name}' for name in outs)}) {{",
-            *(f"    {line}" for line in body), "  }"])]
+        rooms = ", ".join(f"%{name}_copied = %{name}_room" for name in sources)
+        return "\n".join([
+            f"{', '.join(f'%{name}' for name in sources)} = scf.forall (%b) in "
+            f"(%batch) shared_outs({rooms}) -> "
+            f"({', '.join(f'!{name}' for name in sources)}) {{",
+            *(f"    {line}" for line in body), "  }"])
 
 
 def _read_index(name, operand, place):

@@ -17,6 +17,7 @@
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Analysis/MaskTables.h"
+#include "fovea/Support/SameOp.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -34,27 +35,13 @@ static constexpr size_t kMostOps = 32;
 /// of it for what `body` computes of the same values, as the length of the
 /// program's sequence.
 static void reuseValues(Block &body, scf::ForallOp forall, Operation *place) {
-  Operation *last = forall.getBody()->findAncestorOpInBlock(*place);
-  auto isSame = [](Operation *a, Operation *b) {
-    return OperationEquivalence::isEquivalentTo(
-        a, b, OperationEquivalence::exactValueMatch,
-        /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
-  };
-  for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
-    if (op.getNumRegions() || !isPure(&op) ||
-        llvm::any_of(op.getOperands(), [&](Value operand) {
-          return operand.getParentBlock() == &body;
-        }))
-      continue;
-    auto before =
-        llvm::make_range(forall.getBody()->begin(), last->getIterator());
-    auto other = llvm::find_if(
-        before, [&](Operation &other) { return isSame(&op, &other); });
-    if (other == before.end())
-      continue;
-    op.replaceAllUsesWith(&*other);
-    op.erase();
-  }
+  Block &program = *forall.getBody();
+  Operation *end = program.findAncestorOpInBlock(*place);
+  for (Operation &op : llvm::make_early_inc_range(body.without_terminator()))
+    if (Operation *same = findSame(op, program, end->getIterator())) {
+      op.replaceAllUsesWith(same);
+      op.erase();
+    }
 }
 
 FailureOr<Value> AttentionBuilder::getOfRows(Operation *place, Value whole,

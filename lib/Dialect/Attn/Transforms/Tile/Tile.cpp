@@ -8,6 +8,7 @@
 #include "TileBackward.h"
 #include "TileByMask.h"
 #include "TileConsumers.h"
+#include "TilePacked.h"
 #include "TileProducers.h"
 #include "TileSequences.h"
 #include "TileTransposes.h"
@@ -670,6 +671,7 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   } else {
     fuseTransposeOfResult(rewriter, forall, 0);
   }
+  fuseGathers(rewriter, forall);
   bool isReversed = schedule.getOrder() == WorkOrder::LongestFirst && !rowTiles;
   if (isReversed && firstOfCluster)
     reverseClusters(rewriter, forall, forall.getInductionVar(2), firstOfCluster,

@@ -7,7 +7,7 @@
 
 #include "TileConsumers.h"
 #include "ReaderCost.h"
-#include "TileScatter.h"
+#include "TilePacked.h"
 #include "TileTransposes.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"

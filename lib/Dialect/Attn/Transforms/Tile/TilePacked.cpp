@@ -1,0 +1,422 @@
+//===- TilePacked.cpp - Tiles of sequences that lie packed ----------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TilePacked.h"
+
+#include "ReaderCost.h"
+
+#include "fovea/Analysis/IndexMath.h"
+#include "fovea/Support/SameOp.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+/// The dimensions of tensors of attention: [B, H, rows], and features, if there
+/// are any.
+enum : unsigned { kBatch, kHead, kRow };
+
+namespace {
+/// Where the rows of one batch are, of several that lie packed.
+struct PackedRows {
+  SmallVector<OpFoldResult> offsets;
+  OpFoldResult count;
+};
+
+/// A loop over batches that copies the first rows of each from padded tensors,
+/// or to one.
+class RowCopies {
+public:
+  static std::optional<RowCopies> get(scf::ForallOp loop, bool isToPadded);
+
+  scf::ForallOp getLoop() { return loop; }
+  unsigned size() const { return slices.size(); }
+  /// Returns the padded tensor that rows are copied from, or what they are
+  /// copied to.
+  Value getSource(unsigned number) { return slices[number].getSource(); }
+  OpOperand &getInit(unsigned number) {
+    return *loop.getTiedOpOperand(
+        cast<BlockArgument>(insertions[number].getDest()));
+  }
+  OpResult getResult(unsigned number) {
+    return loop.getTiedOpResult(&getInit(number));
+  }
+
+  /// Returns true if the loop runs over the batches of `other`.
+  bool hasBatchesOf(scf::ForallOp other);
+  /// Emits where the rows of a batch are in the packed tensors, of ops that
+  /// are not there already.
+  SmallVector<PackedRows> emitRows(OpBuilder &builder, Value batch);
+  /// Makes what says where rows are available in front of `op`, an op of the
+  /// same block.
+  LogicalResult moveDefinitions(RewriterBase &rewriter, Operation *op);
+
+private:
+  RowCopies(scf::ForallOp loop, bool isToPadded)
+      : loop(loop), isToPadded(isToPadded) {}
+
+  bool add(tensor::ParallelInsertSliceOp insertion);
+
+  scf::ForallOp loop;
+  bool isToPadded;
+  SmallVector<tensor::ExtractSliceOp> slices;
+  SmallVector<tensor::ParallelInsertSliceOp> insertions;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+/// Returns true if a slice is one batch, with all heads and features.
+static bool isOfBatch(OffsetSizeAndStrideOpInterface slice,
+                      RankedTensorType type, Value batch) {
+  for (auto [dim, offset, size] :
+       llvm::enumerate(slice.getMixedOffsets(), slice.getMixedSizes())) {
+    if (dim == kBatch
+            ? offset != OpFoldResult(batch) || !isConstantIntValue(size, 1)
+            : !isConstantIntValue(offset, 0))
+      return false;
+    if (dim != kBatch && dim != kRow &&
+        !isConstantIntValue(size, type.getDimSize(dim)))
+      return false;
+  }
+  return true;
+}
+
+bool RowCopies::add(tensor::ParallelInsertSliceOp insertion) {
+  auto slice = insertion.getSource().getDefiningOp<tensor::ExtractSliceOp>();
+  if (!slice || !slice->hasOneUse() ||
+      slice.getSourceType().getRank() <= kRow || slice.getDroppedDims().any() ||
+      insertion.getDroppedDims().any() || !slice.hasUnitStride() ||
+      !insertion.hasUnitStride() ||
+      slice.getMixedSizes() != insertion.getMixedSizes())
+    return false;
+  Value batch = loop.getInductionVar(0);
+  if (isToPadded ? !isOfBatch(insertion, insertion.getDestType(), batch)
+                 : !isOfBatch(slice, slice.getSourceType(), batch))
+    return false;
+  slices.push_back(slice);
+  insertions.push_back(insertion);
+  return slices.front().getMixedSizes()[kRow] == slice.getMixedSizes()[kRow];
+}
+
+std::optional<RowCopies> RowCopies::get(scf::ForallOp loop, bool isToPadded) {
+  if (loop.getRank() != 1 || !loop.isNormalized() || !loop.getNumResults())
+    return std::nullopt;
+  RowCopies copies(loop, isToPadded);
+  for (Operation &op : loop.getTerminator().getYieldingOps()) {
+    auto insertion = dyn_cast<tensor::ParallelInsertSliceOp>(op);
+    if (!insertion || !copies.add(insertion))
+      return std::nullopt;
+  }
+  if (copies.size() != loop.getNumResults())
+    return std::nullopt;
+  // What else is in the loop says where the rows are.
+  for (Operation &op : loop.getBody()->without_terminator())
+    if (op.getNumRegions() || !isPure(&op))
+      return std::nullopt;
+  return copies;
+}
+
+bool RowCopies::hasBatchesOf(scf::ForallOp other) {
+  OpFoldResult own = loop.getMixedUpperBound().front(),
+               batches = other.getMixedUpperBound()[kBatch];
+  if (own == batches)
+    return true;
+  FailureOr<bool> areEqual = ValueBoundsConstraintSet::areEqual(own, batches);
+  return succeeded(areEqual) && *areEqual;
+}
+
+SmallVector<PackedRows> RowCopies::emitRows(OpBuilder &builder, Value batch) {
+  IRMapping mapping;
+  mapping.map(loop.getInductionVar(0), batch);
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    if (llvm::is_contained(slices, &op))
+      continue;
+    Operation *clone = builder.clone(op, mapping);
+    Operation *same =
+        findSame(*clone, *clone->getBlock(), clone->getIterator());
+    if (!same)
+      continue;
+    for (auto [result, other] :
+         llvm::zip_equal(op.getResults(), same->getResults()))
+      mapping.map(result, other);
+    clone->erase();
+  }
+  auto lookup = [&](OpFoldResult value) -> OpFoldResult {
+    if (auto known = dyn_cast<Value>(value))
+      return mapping.lookupOrDefault(known);
+    return value;
+  };
+  SmallVector<PackedRows> rows;
+  for (auto [slice, insertion] : llvm::zip_equal(slices, insertions)) {
+    PackedRows &of = rows.emplace_back();
+    SmallVector<OpFoldResult> offsets =
+        isToPadded ? slice.getMixedOffsets() : insertion.getMixedOffsets();
+    of.offsets = llvm::map_to_vector(offsets, lookup);
+    of.count = lookup(slice.getMixedSizes()[kRow]);
+  }
+  return rows;
+}
+
+LogicalResult RowCopies::moveDefinitions(RewriterBase &rewriter,
+                                         Operation *op) {
+  SetVector<Value> needed;
+  getUsedValuesDefinedAbove(loop.getRegion(), needed);
+  needed.insert_range(loop.getOutputs());
+  needed.insert_range(loop.getDynamicUpperBound());
+  needed.remove_if([&](Value value) { return value.getDefiningOp() == op; });
+  return moveValueDefinitions(rewriter, needed.getArrayRef(), op);
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// Returns the insertion of a result of `loop` that only `copies` read, if what
+/// an iteration writes of it is rows of one batch and head; else null.
+static tensor::ParallelInsertSliceOp getTile(scf::ForallOp loop,
+                                             OpResult result) {
+  unsigned number = result.getResultNumber();
+  tensor::ParallelInsertSliceOp insertion = insertionOf(loop, number);
+  if (!result.hasOneUse() || !insertion || insertion.getDroppedDims().any() ||
+      !insertion.hasUnitStride())
+    return {};
+  // The tile itself may be computed in what it is then written to.
+  for (Operation *user : loop.getRegionIterArgs()[number].getUsers())
+    if (user != insertion && !isa<tensor::ExtractSliceOp>(user))
+      return {};
+  for (auto [dim, size] : llvm::enumerate(insertion.getMixedSizes()))
+    if (dim != kRow &&
+        !isConstantIntValue(
+            size, dim < kRow ? 1 : insertion.getDestType().getDimSize(dim)))
+      return {};
+  return insertion;
+}
+
+/// Replaces slices of `out`, in which tiles are computed, by tensors of their
+/// own.
+static void giveOwnTiles(RewriterBase &rewriter, Value out) {
+  for (Operation *user : llvm::make_early_inc_range(out.getUsers())) {
+    auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
+    if (!slice)
+      continue;
+    rewriter.setInsertionPoint(slice);
+    rewriter.replaceOpWithNewOp<tensor::EmptyOp>(slice, slice.getType(),
+                                                 slice.getSizes());
+  }
+}
+
+/// Replaces `loop` by one whose results have other initial values.
+static scf::ForallOp withInits(RewriterBase &rewriter, scf::ForallOp loop,
+                               ValueRange inits) {
+  rewriter.setInsertionPoint(loop);
+  auto replacement = scf::ForallOp::create(
+      rewriter, loop.getLoc(), loop.getMixedLowerBound(),
+      loop.getMixedUpperBound(), loop.getMixedStep(), inits, loop.getMapping());
+  replacement->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  rewriter.eraseOp(replacement.getTerminator());
+  rewriter.mergeBlocks(loop.getBody(), replacement.getBody(),
+                       replacement.getBody()->getArguments());
+  return replacement;
+}
+
+/// Returns the loop that copies results of `loop`.
+static std::optional<RowCopies> findScatter(scf::ForallOp loop) {
+  for (Operation *user : loop->getUsers())
+    if (auto copies = dyn_cast<scf::ForallOp>(user->getParentOp());
+        copies && copies != loop && copies->getBlock() == loop->getBlock())
+      if (auto scatter = RowCopies::get(copies, /*isToPadded=*/false))
+        return scatter;
+  return std::nullopt;
+}
+
+/// Emits the number of rows of a tile which has at most `most`, from `first`
+/// on, of a batch with `all`: an op of which bounds are known.
+static affine::AffineMinOp createCount(OpBuilder &builder, Location loc,
+                                       OpFoldResult most, OpFoldResult all,
+                                       OpFoldResult first) {
+  AffineExpr s0, s1, s2;
+  bindSymbols(builder.getContext(), s0, s1, s2);
+  IndexMath math(builder, loc);
+  Value operands[] = {math.materialize(most),
+                      math.materialize(math.max(all, first)),
+                      math.materialize(first)};
+  return affine::AffineMinOp::create(
+      builder, loc, AffineMap::get(0, 3, {s0, s1 - s2}, builder.getContext()),
+      operands);
+}
+
+/// Returns true if `count` is such a number, for the same rows.
+static bool isCount(OpFoldResult count, OpFoldResult all, OpFoldResult first) {
+  auto value = dyn_cast<Value>(count);
+  auto op = value ? value.getDefiningOp<affine::AffineMinOp>()
+                  : affine::AffineMinOp();
+  if (!op || op.getNumOperands() != 3)
+    return false;
+  auto end = op.getOperand(1).getDefiningOp<arith::MaxSIOp>();
+  Value from = dyn_cast<Value>(first);
+  return end && from && op.getOperand(2) == from &&
+         end.getLhs() == dyn_cast<Value>(all) && end.getRhs() == from;
+}
+
+/// Returns the place behind the ops of `body` that say where `tile` is written.
+static Block::iterator getEndOf(Block &body,
+                                tensor::ParallelInsertSliceOp tile) {
+  Block::iterator end = body.begin();
+  SmallVector<Value> values(tile.getOffsets());
+  llvm::append_range(values, tile.getSizes());
+  for (Value value : values)
+    if (Operation *op = value.getDefiningOp();
+        op && op->getBlock() == &body &&
+        (end == body.end() || !op->isBeforeInBlock(&*end)))
+      end = std::next(op->getIterator());
+  return end;
+}
+
+/// Returns true if nothing in front of that place reads the number of rows.
+static bool readsRowsBehind(scf::ForallOp loop,
+                            tensor::ParallelInsertSliceOp tile) {
+  Block &body = *loop.getBody();
+  auto rows = dyn_cast<Value>(tile.getMixedSizes()[kRow]);
+  Block::iterator end = getEndOf(body, tile);
+  return !rows || llvm::all_of(rows.getUsers(), [&](Operation *user) {
+    Operation *op = body.findAncestorOpInBlock(*user);
+    return !op || !op->isBeforeInBlock(&*end);
+  });
+}
+
+scf::ForallOp fovea::attn::fuseScatter(RewriterBase &rewriter,
+                                       scf::ForallOp loop) {
+  std::optional<RowCopies> scatter = findScatter(loop);
+  if (!scatter || !scatter->hasBatchesOf(loop))
+    return {};
+  SmallVector<Value> inits = llvm::to_vector_of<Value>(loop.getOutputs());
+  SmallVector<tensor::ParallelInsertSliceOp> tiles;
+  for (unsigned number : llvm::seq(scatter->size())) {
+    auto result = dyn_cast<OpResult>(scatter->getSource(number));
+    if (!result || result.getOwner() != loop)
+      return {};
+    tiles.push_back(getTile(loop, result));
+    inits[result.getResultNumber()] = scatter->getInit(number).get();
+    if (!tiles.back() || tiles.back().getMixedSizes()[kRow] !=
+                             tiles.front().getMixedSizes()[kRow])
+      return {};
+  }
+  if (!readsRowsBehind(loop, tiles.front()) ||
+      failed(scatter->moveDefinitions(rewriter, loop)))
+    return {};
+  Location loc = loop.getLoc();
+  scf::ForallOp whole = withInits(rewriter, loop, inits);
+  for (tensor::ParallelInsertSliceOp tile : tiles)
+    giveOwnTiles(rewriter, tile.getDest());
+
+  // How many rows the tile has, behind what says which it may have.
+  Block &body = *whole.getBody();
+  rewriter.setInsertionPoint(&body, getEndOf(body, tiles.front()));
+  SmallVector<OpFoldResult> place = tiles.front().getMixedOffsets();
+  IndexMath math(rewriter, loc);
+  SmallVector<PackedRows> rows =
+      scatter->emitRows(rewriter, math.materialize(place[kBatch]));
+  OpFoldResult most = tiles.front().getMixedSizes()[kRow];
+  auto count =
+      createCount(rewriter, loc, most, rows.front().count, place[kRow]);
+  if (auto known = dyn_cast<Value>(most))
+    rewriter.replaceUsesWithIf(known, count, [&](OpOperand &use) {
+      return whole->isProperAncestor(use.getOwner()) && use.getOwner() != count;
+    });
+
+  for (auto [tile, of] : llvm::zip_equal(tiles, rows)) {
+    SmallVector<OpFoldResult> sizes = tile.getMixedSizes(),
+                              strides = tile.getMixedStrides(),
+                              offsets = of.offsets;
+    offsets[kHead] = math.add(offsets[kHead], place[kHead]);
+    offsets[kRow] = math.add(offsets[kRow], place[kRow]);
+    Value some = tile.getSource();
+    if (sizes[kRow] != OpFoldResult(count.getResult())) {
+      sizes[kRow] = count.getResult();
+      OpBuilder::InsertionGuard guard(rewriter);
+      rewriter.setInsertionPoint(whole.getTerminator());
+      SmallVector<OpFoldResult> zeros(sizes.size(), rewriter.getIndexAttr(0));
+      some = tensor::ExtractSliceOp::create(rewriter, loc, some, zeros, sizes,
+                                            strides);
+    }
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPoint(tile);
+    rewriter.replaceOpWithNewOp<tensor::ParallelInsertSliceOp>(
+        tile, some, tile.getDest(), offsets, sizes, strides);
+  }
+  Value hasRows =
+      math.materialize(math.less(math.constant(0), count.getResult()),
+                       /*isBoolean=*/true);
+  for (auto keys : body.getOps<scf::ForOp>()) {
+    rewriter.setInsertionPoint(keys);
+    keys.setUpperBound(arith::SelectOp::create(
+        rewriter, loc, hasRows, keys.getUpperBound(), keys.getLowerBound()));
+  }
+
+  for (unsigned number : llvm::seq(scatter->size())) {
+    auto result = cast<OpResult>(scatter->getSource(number));
+    rewriter.replaceAllUsesWith(scatter->getResult(number),
+                                whole.getResult(result.getResultNumber()));
+  }
+  rewriter.eraseOp(scatter->getLoop());
+  for (auto [result, other] :
+       llvm::zip_equal(loop.getResults(), whole.getResults()))
+    rewriter.replaceAllUsesWith(result, other);
+  rewriter.eraseOp(loop);
+  return whole;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+/// Lets `slice`, in `loop`, be one of what rows were copied from.
+static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
+                       tensor::ExtractSliceOp slice) {
+  auto copies = slice.getSource().getDefiningOp<scf::ForallOp>();
+  std::optional<RowCopies> gather =
+      copies ? RowCopies::get(copies, /*isToPadded=*/true) : std::nullopt;
+  if (!gather || gather->size() != 1 || !slice.hasUnitStride() ||
+      !gather->hasBatchesOf(loop))
+    return;
+  SmallVector<OpFoldResult> place = slice.getMixedOffsets(),
+                            sizes = slice.getMixedSizes();
+  auto batch = dyn_cast<Value>(place[kBatch]);
+  if (!batch || !isConstantIntValue(sizes[kBatch], 1))
+    return;
+  rewriter.setInsertionPoint(slice);
+  PackedRows rows = gather->emitRows(rewriter, batch).front();
+  if (!isCount(sizes[kRow], rows.count, place[kRow]))
+    return;
+  IndexMath math(rewriter, slice.getLoc());
+  SmallVector<OpFoldResult> offsets = rows.offsets;
+  for (size_t dim = kHead; dim < offsets.size(); ++dim)
+    offsets[dim] = math.add(offsets[dim], place[dim]);
+  rewriter.replaceOpWithNewOp<tensor::ExtractSliceOp>(
+      slice, slice.getType(), gather->getSource(0), offsets, sizes,
+      slice.getMixedStrides());
+  if (copies.use_empty())
+    rewriter.eraseOp(copies);
+}
+
+void fovea::attn::fuseGathers(RewriterBase &rewriter, scf::ForallOp loop) {
+  SmallVector<tensor::ExtractSliceOp> slices(
+      loop.getBody()->getOps<tensor::ExtractSliceOp>());
+  for (tensor::ExtractSliceOp slice : slices)
+    fuseGather(rewriter, loop, slice);
+}

@@ -1,0 +1,40 @@
+//===- TilePacked.h - Tiles of sequences that lie packed --------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sequences of several lengths, one packed behind the other, are a batch of the
+// longest one's length while attention is computed. A loop in front copies each
+// one's queries to the first rows of its batch, and one behind copies the rows
+// of results back. Tiles are read and written where sequences lie instead.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILE_TILEPACKED_H
+#define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILE_TILEPACKED_H
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace fovea::attn {
+
+/// If nothing reads some results of `loop`, which has a tile of one batch and
+/// head in each iteration, but one loop over the batches that copies the first
+/// rows of each to a tensor of its own, lets `loop` write these rows there. A
+/// tile then has no other rows, and without one its loops over keys have no
+/// step. Returns the loop that replaces `loop`, or null if there is no such
+/// copy.
+mlir::scf::ForallOp fuseScatter(mlir::RewriterBase &rewriter,
+                                mlir::scf::ForallOp loop);
+
+/// If a tile of one batch and head in `loop` is a slice of what a loop over the
+/// batches copies rows to, the first ones of each, lets it be a slice of what
+/// these are copied from: where they begin as the rows do that the iteration
+/// writes, of which it then has no more than there are.
+void fuseGathers(mlir::RewriterBase &rewriter, mlir::scf::ForallOp loop);
+
+} // namespace fovea::attn
+
+#endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILE_TILEPACKED_H
