@@ -452,6 +452,8 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
             ("cache", cache_leftpad is None, isinstance(cache_seqlens, Tensor)), masks,
             False, captures, lifted, arguments=arguments)
         return output.transpose(1, 2), lse
+    if page_table is None and cache_batch_idx is None:
+        k_cache, v_cache = k_cache[:batch], v_cache[:batch]
     gathers = {"pages": page_table, "slots": cache_batch_idx, "new": rows,
                "value_scale": options.value_scale}
     if is_packed:

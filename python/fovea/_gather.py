@@ -116,8 +116,9 @@ class GatherTracer(Tracer):
                  *self._write_sizes()]
         if self._new is not None:
             steps += self._new.write_rows(self._slots, self._pages)
+        has_many = is_packed and length == "?"
         for name, source in (("keys", "key"), ("values", "value")):
-            steps += self._write_keys(name, source, types[name])
+            steps += self._write_keys(name, source, types[name], has_many)
         queries = "query"
         turns = self._new is not None and self._new.turns
         if is_packed:
@@ -177,10 +178,11 @@ class GatherTracer(Tracer):
             batch = ["%batch = tensor.dim %query, %c0 : !query"]
         return [*batch, "%length = tensor.dim %key, %c1 : !key"]
 
-    def _write_keys(self, name, source, type):
+    def _write_keys(self, name, source, type, has_many):
         """Returns a gather of the keys or the values of every sequence. The
         number of a page is clamped to the cache: behind a sequence's length,
-        tables may hold anything."""
+        tables may hold anything. Where a slot is a sequence's own, and it may have many
+        queries, it is a view."""
         body = []
         if self._pages is not None:
             body += ["%column = arith.divui %j, %page : index",
@@ -198,6 +200,10 @@ class GatherTracer(Tracer):
             body += [f"%bits = {read}",
                      "%small = arith.bitcast %bits : i8 to f8E4M3FN",
                      f"%x = arith.extf %small : f8E4M3FN to {_find_element(type)}"]
+        elif has_many and not body:
+            return [f"%{name}_room = tensor.empty(%batch, %length) : !{name}",
+                    f"%{name} = linalg.transpose ins(%{stored} : !{source}) "
+                    f"outs(%{name}_room : !{name}) permutation = [0, 2, 1, 3]"]
         else:
             body.append(f"%x = {read}")
         return [f"%count_{source} = tensor.dim %{source}, %c0 : !{source}",

@@ -61,6 +61,7 @@ private:
       llvm::function_ref<std::pair<SmallVector<OpFoldResult>, OpFoldResult>(
           IndexMath &, ValueRange item)>
           emit);
+  bool dependsOnTile(Operation *op);
   SmallVector<Value> findSizes();
   void endAt(RewriterBase &rewriter, OpFoldResult count);
 
@@ -76,15 +77,27 @@ private:
 };
 } // namespace
 
+/// Returns true if `op`, of the slice, computes from the tile's number.
+bool OrderedLoop::dependsOnTile(Operation *op) {
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    if (operand == items.getInductionVar(kTileDim))
+      return true;
+    Operation *other = operand.getDefiningOp();
+    return other && llvm::is_contained(slice.getOps(), other) &&
+           dependsOnTile(other);
+  });
+}
+
 std::optional<StringRef> OrderedLoop::analyze() {
   SmallVector<Value> needed = {keys.getLowerBound(), keys.getUpperBound(),
                                keys.getStep()};
   if (items.getRank() <= kTileDim ||
       !llvm::all_of(needed, [&](Value value) { return slice.collect(value); }))
     return "has bounds of keys that the parallel loop computes";
-  if (!llvm::is_contained(slice.getDims(), kTileDim) ||
-      llvm::none_of(slice.getOps(), llvm::IsaPred<tensor::ExtractOp>))
-    return "has bounds of keys that no tensor decides";
+  if (llvm::none_of(slice.getOps(), [&](Operation *op) {
+        return isa<tensor::ExtractOp>(op) && dependsOnTile(op);
+      }))
+    return "has bounds of keys that no tensor decides for each tile";
   sizes = findSizes();
   llvm::append_range(needed, sizes);
   if (!slice.areRepeated(needed))

@@ -511,8 +511,9 @@ def AttnOrderTiles : Pass<"attn-order-tiles"> {
     parallel loop ends in front of them.
 
     It takes attention whose schedule has `order = longest_first` and `blocks =
-    persistent`, and the bounds of whose first loop over keys read tensors at the
-    tile. It stays as it is if these bounds need what the parallel loop computes,
+    persistent`, or `dealt`, and the bounds of whose first loop over keys read tensors
+    at the tile: by a number of its sequence alone, as a length, tiles are in order as
+    by none. It stays as it is if these bounds need what the parallel loop computes,
     or differ between its repetitions.
   }];
   let dependentDialects = [
