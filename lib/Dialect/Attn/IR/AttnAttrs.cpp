@@ -255,8 +255,9 @@ int64_t ScheduleAttr::countParts(int64_t keys) const {
 }
 
 ScheduleAttr ScheduleAttr::with(const Changes &changes) const {
-  return get(getContext(), getQueryTile(), getKeyTile(), getOrder(), getWarps(),
-             getStages(), changes.maximum.value_or(getMaximum()),
+  return get(getContext(), getQueryTile(), getKeyTile(),
+             changes.order.value_or(getOrder()), getWarps(), getStages(),
+             changes.maximum.value_or(getMaximum()),
              changes.keys.value_or(getKeys()),
              changes.queries.value_or(getQueries()),
              changes.blocks.value_or(getBlocks()),

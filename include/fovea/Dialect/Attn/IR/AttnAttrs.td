@@ -401,6 +401,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   }];
   let extraClassDeclaration = [{
     struct Changes {
+      std::optional<WorkOrder> order = {};
       std::optional<Maximum> maximum = {};
       std::optional<KeyOrder> keys = {};
       std::optional<QueryTiles> queries = {};

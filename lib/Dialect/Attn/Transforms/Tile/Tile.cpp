@@ -8,6 +8,7 @@
 #include "TileBackward.h"
 #include "TileByMask.h"
 #include "TileConsumers.h"
+#include "TileList.h"
 #include "TilePacked.h"
 #include "TileProducers.h"
 #include "TileSequences.h"
@@ -467,6 +468,14 @@ static void reverseTiles(RewriterBase &rewriter, scf::ForallOp forall, Value iv,
   });
 }
 
+/// Notes in the schedules of the passes in `forall` in which order tiles are
+/// handed out.
+static void setOrder(scf::ForallOp forall, WorkOrder order) {
+  forall.walk([&](OnlineAttentionOp pass) {
+    pass.setScheduleAttr(pass.getScheduleAttr().with({.order = order}));
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
@@ -673,6 +682,12 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   }
   fuseGathers(rewriter, forall);
   bool isReversed = schedule.getOrder() == WorkOrder::LongestFirst && !rowTiles;
+  if (isReversed && schedule.getBlocks() == Blocks::Dealt)
+    if (scf::ForallOp listed = listTiles(rewriter, forall, queryTile)) {
+      forall = listed;
+      isReversed = false;
+      setOrder(forall, WorkOrder::Linear);
+    }
   if (isReversed && firstOfCluster)
     reverseClusters(rewriter, forall, forall.getInductionVar(2), firstOfCluster,
                     queries, clusterQueries);

@@ -260,17 +260,19 @@ static affine::AffineMinOp createCount(OpBuilder &builder, Location loc,
       operands);
 }
 
-/// Returns true if `count` is such a number, for the same rows.
-static bool isCount(OpFoldResult count, OpFoldResult all, OpFoldResult first) {
+/// Returns how many rows a batch has of which `count` is such a number, and
+/// the first one of the tile; else nulls.
+static std::pair<Value, Value> getAllAndFirst(OpFoldResult count) {
   auto value = dyn_cast<Value>(count);
   auto op = value ? value.getDefiningOp<affine::AffineMinOp>()
                   : affine::AffineMinOp();
   if (!op || op.getNumOperands() != 3)
-    return false;
+    return {};
   auto end = op.getOperand(1).getDefiningOp<arith::MaxSIOp>();
-  Value from = dyn_cast<Value>(first);
-  return end && from && op.getOperand(2) == from &&
-         end.getLhs() == dyn_cast<Value>(all) && end.getRhs() == from;
+  Value first = op.getOperand(2);
+  if (!end || end.getRhs() != first)
+    return {};
+  return {end.getLhs(), first};
 }
 
 /// Returns the place behind the ops of `body` that say where `tile` is written.
@@ -401,7 +403,9 @@ static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
     return;
   rewriter.setInsertionPoint(slice);
   PackedRows rows = gather->emitRows(rewriter, batch).front();
-  if (!isCount(sizes[kRow], rows.count, place[kRow]))
+  auto [all, first] = getAllAndFirst(sizes[kRow]);
+  if (!all || rows.count != OpFoldResult(all) ||
+      place[kRow] != OpFoldResult(first))
     return;
   IndexMath math(rewriter, slice.getLoc());
   SmallVector<OpFoldResult> offsets = rows.offsets;
@@ -419,4 +423,21 @@ void fovea::attn::fuseGathers(RewriterBase &rewriter, scf::ForallOp loop) {
       loop.getBody()->getOps<tensor::ExtractSliceOp>());
   for (tensor::ExtractSliceOp slice : slices)
     fuseGather(rewriter, loop, slice);
+}
+
+Value fovea::attn::getRowsOfBatch(scf::ForallOp loop) {
+  Value found;
+  for (Operation &op : loop.getTerminator().getYieldingOps()) {
+    auto insertion = dyn_cast<tensor::ParallelInsertSliceOp>(op);
+    if (!insertion)
+      return {};
+    Value all;
+    for (Value size : insertion.getSizes())
+      if (Value rows = getAllAndFirst(size).first)
+        all = rows;
+    if (!all || (found && all != found))
+      return {};
+    found = all;
+  }
+  return found;
 }

@@ -35,6 +35,11 @@ mlir::scf::ForallOp fuseScatter(mlir::RewriterBase &rewriter,
 /// writes, of which it then has no more than there are.
 void fuseGathers(mlir::RewriterBase &rewriter, mlir::scf::ForallOp loop);
 
+/// Returns the number of rows of a batch, as `fuseScatter` has found it, if an
+/// iteration of `loop` writes to all of its results some of these from one on;
+/// else null.
+mlir::Value getRowsOfBatch(mlir::scf::ForallOp loop);
+
 } // namespace fovea::attn
 
 #endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILE_TILEPACKED_H

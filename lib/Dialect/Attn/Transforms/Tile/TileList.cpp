@@ -1,0 +1,195 @@
+//===- TileList.cpp - Lists of the tiles that sequences have --------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileList.h"
+
+#include "../BatchTables.h"
+#include "../ItemSlice.h"
+#include "TilePacked.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+namespace {
+/// The loop over tiles, and what its list is made by.
+class ListedLoop {
+public:
+  ListedLoop(scf::ForallOp loop, int64_t queryTile)
+      : loop(loop), queryTile(queryTile), slice(loop) {}
+
+  bool analyze();
+  scf::ForallOp rewrite(RewriterBase &rewriter);
+
+private:
+  enum : unsigned { kBatch, kHead, kTile };
+
+  /// Emits `value` of the slice for a batch, and one of its tiles.
+  OpFoldResult emit(IndexMath &math, Value value, Value batch,
+                    OpFoldResult tile);
+  OpFoldResult countTiles(IndexMath &math, Value batch);
+  OpFoldResult getEnd(IndexMath &math, Value batch, OpFoldResult tiles);
+  SmallVector<Value> emitTables(RewriterBase &rewriter, OpFoldResult size);
+
+  scf::ForallOp loop;
+  int64_t queryTile;
+  /// The rows of a batch, and the end of the keys that a tile sees.
+  Value rows, end;
+  /// What these are computed by.
+  ItemSlice slice;
+  OpFoldResult batches, most;
+};
+} // namespace
+
+/// Takes sizes from the operands of the ops that made a tensor, so that they
+/// can be computed in front of the loop.
+static void resolveSizes(scf::ForallOp loop) {
+  MLIRContext *context = loop.getContext();
+  RewritePatternSet patterns(context);
+  memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
+  tensor::DimOp::getCanonicalizationPatterns(patterns, context);
+  SmallVector<Operation *> sizes;
+  loop.walk([&](tensor::DimOp size) { sizes.push_back(size); });
+  (void)applyOpPatternsGreedily(sizes, std::move(patterns));
+}
+
+bool ListedLoop::analyze() {
+  if (loop.getRank() != kTile + 1 ||
+      !isEqualConstantIntOrValueArray(
+          loop.getMixedStep(),
+          getAsIndexOpFoldResult(loop.getContext(), {1, 1, queryTile})) ||
+      !llvm::all_of(loop.getMixedLowerBound(), isZeroInteger))
+    return false;
+  rows = getRowsOfBatch(loop);
+  auto keys = loop.getBody()->getOps<scf::ForOp>();
+  if (!rows || keys.empty())
+    return false;
+  resolveSizes(loop);
+  end = (*keys.begin()).getUpperBound();
+  // A batch's rows are those of all its tiles.
+  if (!slice.collect(rows) || slice.getDims() != ArrayRef<int64_t>{kBatch} ||
+      llvm::none_of(slice.getOps(), llvm::IsaPred<tensor::ExtractOp>) ||
+      !slice.collect(end) || llvm::is_contained(slice.getDims(), kHead))
+    return false;
+  return slice.areRepeated({rows, end});
+}
+
+OpFoldResult ListedLoop::emit(IndexMath &math, Value value, Value batch,
+                              OpFoldResult tile) {
+  IRMapping mapping;
+  mapping.map(loop.getInductionVar(kBatch), batch);
+  mapping.map(loop.getInductionVar(kTile),
+              math.materialize(math.mul(tile, math.constant(queryTile))));
+  for (Operation *op : slice.getOps())
+    math.getBuilder().clone(*op, mapping);
+  return mapping.lookupOrDefault(value);
+}
+
+OpFoldResult ListedLoop::countTiles(IndexMath &math, Value batch) {
+  OpFoldResult count =
+      math.max(emit(math, rows, batch, math.constant(0)), math.constant(0));
+  return math.min(math.ceilDiv(count, math.constant(queryTile)), most);
+}
+
+/// Returns the end of the keys that the last of the tiles sees.
+OpFoldResult ListedLoop::getEnd(IndexMath &math, Value batch,
+                                OpFoldResult tiles) {
+  OpFoldResult last =
+      math.max(math.sub(tiles, math.constant(1)), math.constant(0));
+  return emit(math, end, batch, last);
+}
+
+/// Emits the number of items that there are, for each batch, and the batch of
+/// each item, and its tile.
+SmallVector<Value> ListedLoop::emitTables(RewriterBase &rewriter,
+                                          OpFoldResult size) {
+  Location loc = loop.getLoc();
+  IndexMath outer(rewriter, loc);
+  OpFoldResult one = outer.constant(1);
+  auto emit = [&](OpBuilder &nested, Value batch) {
+    IndexMath math(nested, loc);
+    OpFoldResult tiles = countTiles(math, batch);
+    Value ownTiles = math.materialize(tiles),
+          ownEnd = math.materialize(getEnd(math, batch, tiles));
+    SmallVector<Value> sums = sumOverBatches(
+        nested, loc, batches, 2, [&](IndexMath &inner, Value at) {
+          OpFoldResult others = countTiles(inner, at),
+                       otherEnd = getEnd(inner, at, others);
+          OpFoldResult isBefore =
+              inner.logicalOr(inner.less(ownEnd, otherEnd),
+                              inner.logicalAnd(inner.equal(ownEnd, otherEnd),
+                                               inner.less(at, batch)));
+          return SmallVector<OpFoldResult>{
+              inner.select(isBefore, others, inner.constant(0)), others};
+        });
+    Value last =
+        math.materialize(math.max(math.sub(ownTiles, one), math.constant(0)));
+    return SmallVector<OwnElements>{{batch, one, sums[1]},
+                                    {sums[0], ownTiles, batch},
+                                    {sums[0], ownTiles, last, /*step=*/-1}};
+  };
+  return fillByBatches(rewriter, loc, batches,
+                       {outer.max(batches, one), size, size},
+                       rewriter.getI32Type(), emit);
+}
+
+scf::ForallOp ListedLoop::rewrite(RewriterBase &rewriter) {
+  Location loc = loop.getLoc();
+  rewriter.setInsertionPoint(slice.getRoot());
+  IndexMath math(rewriter, loc);
+  SmallVector<OpFoldResult> upper = loop.getMixedUpperBound();
+  batches = upper[kBatch];
+  most = math.ceilDiv(upper[kTile], math.constant(queryTile));
+  OpFoldResult size = math.mul(batches, most), zero = math.constant(0);
+  SmallVector<Value> tables = emitTables(rewriter, size);
+  auto read = [&](Value table, Value place) -> Value {
+    Value number = tensor::ExtractOp::create(rewriter, loc, table, place);
+    return arith::IndexCastUIOp::create(rewriter, loc, rewriter.getIndexType(),
+                                        number);
+  };
+  Value used = read(tables[0], math.materialize(zero));
+  // Without a batch nothing says that there is no tile.
+  OpFoldResult count =
+      math.select(math.less(zero, batches), OpFoldResult(used), zero);
+
+  rewriter.setInsertionPoint(loop);
+  OpFoldResult one = math.constant(1), last = math.sub(most, one);
+  upper[kBatch] = one;
+  upper[kTile] = math.min(count, size);
+  auto listed =
+      scf::ForallOp::create(rewriter, loc, loop.getMixedLowerBound(), upper,
+                            SmallVector<OpFoldResult>{one, one, one},
+                            loop.getOutputs(), loop.getMapping());
+  listed->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  rewriter.eraseOp(listed.getTerminator());
+  rewriter.setInsertionPointToStart(listed.getBody());
+  IndexMath inside(rewriter, loc);
+  Value item = listed.getInductionVar(kTile);
+  Value batch = read(tables[1], item);
+  // The bound says that places of rows fit in 32 bits.
+  OpFoldResult tile = inside.min(OpFoldResult(read(tables[2], item)), last);
+  SmallVector<Value> arguments(listed.getBody()->getArguments());
+  arguments[kBatch] = batch;
+  arguments[kTile] =
+      inside.materialize(inside.mul(tile, inside.constant(queryTile)));
+  rewriter.mergeBlocks(loop.getBody(), listed.getBody(), arguments);
+  rewriter.replaceOp(loop, listed);
+  return listed;
+}
+
+scf::ForallOp fovea::attn::listTiles(RewriterBase &rewriter, scf::ForallOp loop,
+                                     int64_t queryTile) {
+  ListedLoop listed(loop, queryTile);
+  return listed.analyze() ? listed.rewrite(rewriter) : scf::ForallOp();
+}
