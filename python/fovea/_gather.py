@@ -166,7 +166,10 @@ class GatherTracer(Tracer):
             return [f"%batch = tensor.dim %{table}, %c0 : !{table}",
                     f"%columns = tensor.dim %{table}, %c1 : !{table}",
                     "%page = tensor.dim %key, %c1 : !key",
-                    "%length = arith.muli %columns, %page : index"]
+                    # No tensor is longer, so that positions are known to be small.
+                    f"%longest = arith.constant {2**30} : index",
+                    "%all_columns = arith.muli %columns, %page : index",
+                    *_clamp("length", "%all_columns", "%longest")]
         if self._slots is not None:
             batch = [f"%batch = tensor.dim %{self._slots.name}, %c0 : "
                      f"!{self._slots.name}"]

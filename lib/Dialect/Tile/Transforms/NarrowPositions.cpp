@@ -28,6 +28,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 #define DEBUG_TYPE "tile-narrow-positions"
 
@@ -43,6 +45,13 @@ using dataflow::IntegerRangeAnalysis;
 using dataflow::IntegerValueRangeLattice;
 
 namespace {
+/// Numbers in 64 bits that a role publishes for others, and that fit in 32.
+struct NarrowNumbers {
+  SmallVector<PublishOp> publishes;
+  SmallVector<ReadNumbersOp> reads;
+  llvm::SmallBitVector areNarrow;
+};
+
 struct NarrowPositions
     : fovea::tile::impl::TileNarrowPositionsBase<NarrowPositions> {
   void runOnOperation() override;
@@ -61,6 +70,23 @@ static bool hasTiles(Value shaped) {
                ? llvm::any_of(launch.getTiedArgument(use).getUsers(), isTile)
                : isTile(use.getOwner());
   });
+}
+
+/// Returns all ops that may publish the numbers, or none if that is not known.
+static SmallVector<PublishOp> getPublishes(ReadNumbersOp read) {
+  SmallVector<PublishOp> found;
+  auto wait = read.getSource().getDefiningOp<WaitOp>();
+  if (!wait)
+    return found;
+  for (Operation *user : wait.getRing().getUsers()) {
+    auto publish = dyn_cast<PublishOp>(user);
+    if (!publish)
+      continue;
+    if (publish.getNumbers().size() != read.getNumbers().size())
+      return {};
+    found.push_back(publish);
+  }
+  return found;
 }
 
 /// Ranges of integers where no size of what programs copy exceeds that of
@@ -94,25 +120,6 @@ struct PositionRanges : IntegerRangeAnalysis {
             result,
             getLatticeElementFor(getProgramPointAfter(op), number)->getValue());
     return success();
-  }
-
-private:
-  /// Returns all ops that may publish the numbers, or none if that is not
-  /// known.
-  static SmallVector<PublishOp> getPublishes(ReadNumbersOp read) {
-    SmallVector<PublishOp> found;
-    auto wait = read.getSource().getDefiningOp<WaitOp>();
-    if (!wait)
-      return found;
-    for (Operation *user : wait.getRing().getUsers()) {
-      auto publish = dyn_cast<PublishOp>(user);
-      if (!publish)
-        continue;
-      if (publish.getNumbers().size() != read.getNumbers().size())
-        return {};
-      found.push_back(publish);
-    }
-    return found;
   }
 };
 
@@ -170,18 +177,69 @@ static SmallVector<scf::ForOp> getLoops(LaunchOp launch) {
   return loops;
 }
 
+/// Returns true if a number, and one that is `more`, fit in 32 bits.
+static bool fits(DataFlowSolver &solver, Value number,
+                 const APInt &more = APInt(64, 0)) {
+  auto *lattice = solver.lookupState<IntegerValueRangeLattice>(number);
+  if (!lattice || lattice->getValue().isUninitialized())
+    return false;
+  const ConstantIntRanges &range = lattice->getValue().getValue();
+  return range.smin().isSignedIntN(32) && range.smax().isSignedIntN(32) &&
+         (range.smax() + more).isSignedIntN(32);
+}
+
 /// Returns true if all numbers that the loop compares fit in 32 bits.
 static bool isNarrow(DataFlowSolver &solver, scf::ForOp loop) {
-  auto fits = [&](Value bound, const APInt &more) {
-    auto *lattice = solver.lookupState<IntegerValueRangeLattice>(bound);
-    if (!lattice || lattice->getValue().isUninitialized())
-      return false;
-    const ConstantIntRanges &range = lattice->getValue().getValue();
-    return range.smin().isSignedIntN(32) && range.smax().isSignedIntN(32) &&
-           (range.smax() + more).isSignedIntN(32);
-  };
-  return fits(loop.getLowerBound(), APInt(64, 0)) &&
-         fits(loop.getUpperBound(), *loop.getConstantStep());
+  return fits(solver, loop.getLowerBound()) &&
+         fits(solver, loop.getUpperBound(), *loop.getConstantStep());
+}
+
+/// Returns the numbers in slots of the launch's rings, and which of them fit.
+static SmallVector<NarrowNumbers> findNumbers(DataFlowSolver &solver,
+                                              LaunchOp launch) {
+  llvm::MapVector<Value, NarrowNumbers> found;
+  launch.walk([&](ReadNumbersOp read) {
+    SmallVector<PublishOp> publishes = getPublishes(read);
+    if (publishes.empty())
+      return;
+    NarrowNumbers &numbers = found[publishes.front().getRing()];
+    numbers.reads.push_back(read);
+    if (!numbers.publishes.empty())
+      return;
+    numbers.areNarrow.resize(read.getNumbers().size());
+    for (auto [place, number] : llvm::enumerate(read.getNumbers()))
+      numbers.areNarrow[place] =
+          number.getType().isInteger(64) &&
+          llvm::all_of(publishes, [&, place = place](PublishOp publish) {
+            return fits(solver, publish.getNumbers()[place]);
+          });
+    numbers.publishes = std::move(publishes);
+  });
+  return llvm::map_to_vector(found, [](auto &each) { return each.second; });
+}
+
+/// Publishes the numbers that fit in 32 bits.
+static void narrow(RewriterBase &rewriter, NarrowNumbers &numbers) {
+  Type narrow = rewriter.getI32Type(), wide = rewriter.getI64Type();
+  for (PublishOp publish : numbers.publishes) {
+    rewriter.setInsertionPoint(publish);
+    for (unsigned place : numbers.areNarrow.set_bits()) {
+      OpOperand &number = publish.getNumbersMutable()[place];
+      Value half = rewriter.createOrFold<arith::TruncIOp>(publish.getLoc(),
+                                                          narrow, number.get());
+      rewriter.modifyOpInPlace(publish, [&] { number.set(half); });
+    }
+  }
+  for (ReadNumbersOp read : numbers.reads) {
+    rewriter.setInsertionPointAfter(read);
+    for (unsigned place : numbers.areNarrow.set_bits()) {
+      Value number = read.getNumbers()[place];
+      number.setType(narrow);
+      auto whole =
+          arith::ExtSIOp::create(rewriter, read.getLoc(), wide, number);
+      rewriter.replaceAllUsesExcept(number, whole, whole);
+    }
+  }
 }
 
 /// Lets the loop count in 32 bits.
@@ -225,6 +283,7 @@ void NarrowPositions::runOnOperation() {
 
   SmallVector<Operation *> ops;
   SmallVector<scf::ForOp> loops;
+  SmallVector<NarrowNumbers> numbers;
   for (LaunchOp launch : launches) {
     SmallVector<scf::ForOp> own = getLoops(launch);
     // Where a loop counts in 64 bits all the same, what is narrow must be
@@ -234,6 +293,7 @@ void NarrowPositions::runOnOperation() {
         }))
       continue;
     llvm::append_range(loops, own);
+    llvm::append_range(numbers, findNumbers(solver, launch));
     launch.walk<WalkOrder::PreOrder>([&](Operation *op) {
       // What maps compare has a form of its own.
       if (isa<MapOp>(op))
@@ -256,4 +316,6 @@ void NarrowPositions::runOnOperation() {
     return signalPassFailure();
   for (scf::ForOp loop : loops)
     narrow(rewriter, loop);
+  for (NarrowNumbers &each : numbers)
+    narrow(rewriter, each);
 }
