@@ -7,9 +7,11 @@
 
 #include "TileList.h"
 
-#include "../BatchTables.h"
 #include "../ItemSlice.h"
 #include "TilePacked.h"
+#include "TileWork.h"
+
+#include "fovea/Analysis/TableLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
@@ -110,38 +112,49 @@ OpFoldResult ListedLoop::getEnd(IndexMath &math, Value batch,
   return emit(math, end, batch, last);
 }
 
-/// Emits the number of items that there are, for each batch, and the batch of
-/// each item, and its tile.
+/// Emits for each item its batch, its tile, and how many items there are: all
+/// tiles of all batches have a place, and those that there are not the last
+/// ones.
 SmallVector<Value> ListedLoop::emitTables(RewriterBase &rewriter,
                                           OpFoldResult size) {
   Location loc = loop.getLoc();
-  IndexMath outer(rewriter, loc);
-  OpFoldResult one = outer.constant(1);
-  auto emit = [&](OpBuilder &nested, Value batch) {
+  auto emit = [&](OpBuilder &nested, ValueRange item,
+                  SmallVectorImpl<OpFoldResult> &place) {
     IndexMath math(nested, loc);
-    OpFoldResult tiles = countTiles(math, batch);
-    Value ownTiles = math.materialize(tiles),
-          ownEnd = math.materialize(getEnd(math, batch, tiles));
+    OpFoldResult one = math.constant(1), queries = math.constant(queryTile);
+    Value batch = math.materialize(math.truncDiv(item.front(), most));
+    OpFoldResult tile = math.sub(item.front(), math.mul(batch, most)),
+                 tiles = countTiles(math, batch);
+    // Where tiles in front of the last one see as many keys less as they are in
+    // front of it: so many does this one see.
+    OpFoldResult keys =
+        math.sub(getEnd(math, batch, tiles),
+                 math.mul(math.sub(math.sub(tiles, one), tile), queries));
+    Value own = math.materialize(keys);
     SmallVector<Value> sums = sumOverBatches(
-        nested, loc, batches, 2, [&](IndexMath &inner, Value at) {
+        nested, loc, batches, 3, [&](IndexMath &inner, Value at) {
           OpFoldResult others = countTiles(inner, at),
-                       otherEnd = getEnd(inner, at, others);
-          OpFoldResult isBefore =
-              inner.logicalOr(inner.less(ownEnd, otherEnd),
-                              inner.logicalAnd(inner.equal(ownEnd, otherEnd),
-                                               inner.less(at, batch)));
-          return SmallVector<OpFoldResult>{
-              inner.select(isBefore, others, inner.constant(0)), others};
+                       more = inner.sub(getEnd(inner, at, others), own),
+                       isInFront = inner.less(at, batch);
+          // So many of that batch's last tiles see more keys, or, of a batch in
+          // front, as many.
+          OpFoldResult before = inner.select(
+              isInFront,
+              inner.add(inner.floorDiv(more, queries), inner.constant(1)),
+              inner.ceilDiv(more, queries));
+          before = inner.max(inner.min(before, others), inner.constant(0));
+          return SmallVector<OpFoldResult>{before, others,
+                                           inner.select(isInFront,
+                                                        inner.sub(most, others),
+                                                        inner.constant(0))};
         });
-    Value last =
-        math.materialize(math.max(math.sub(ownTiles, one), math.constant(0)));
-    return SmallVector<OwnElements>{{batch, one, sums[1]},
-                                    {sums[0], ownTiles, batch},
-                                    {sums[0], ownTiles, last, /*step=*/-1}};
+    OpFoldResult missing =
+        math.add(math.add(sums[1], sums[2]), math.sub(tile, tiles));
+    place.front() = math.select(math.less(tile, tiles), sums[0], missing);
+    return SmallVector<Value>{batch, math.materialize(tile), sums[1]};
   };
-  return fillByBatches(rewriter, loc, batches,
-                       {outer.max(batches, one), size, size},
-                       rewriter.getI32Type(), emit);
+  return fillTables(rewriter, loc, size,
+                    SmallVector<Type>(3, rewriter.getI32Type()), emit);
 }
 
 scf::ForallOp ListedLoop::rewrite(RewriterBase &rewriter) {
@@ -158,10 +171,10 @@ scf::ForallOp ListedLoop::rewrite(RewriterBase &rewriter) {
     return arith::IndexCastUIOp::create(rewriter, loc, rewriter.getIndexType(),
                                         number);
   };
-  Value used = read(tables[0], math.materialize(zero));
-  // Without a batch nothing says that there is no tile.
+  // Without a tile of any batch nothing says that there is none.
   OpFoldResult count =
-      math.select(math.less(zero, batches), OpFoldResult(used), zero);
+      math.select(math.less(zero, size),
+                  OpFoldResult(read(tables[2], math.materialize(zero))), zero);
 
   rewriter.setInsertionPoint(loop);
   OpFoldResult one = math.constant(1), last = math.sub(most, one);
@@ -176,9 +189,9 @@ scf::ForallOp ListedLoop::rewrite(RewriterBase &rewriter) {
   rewriter.setInsertionPointToStart(listed.getBody());
   IndexMath inside(rewriter, loc);
   Value item = listed.getInductionVar(kTile);
-  Value batch = read(tables[1], item);
+  Value batch = read(tables[0], item);
   // The bound says that places of rows fit in 32 bits.
-  OpFoldResult tile = inside.min(OpFoldResult(read(tables[2], item)), last);
+  OpFoldResult tile = inside.min(OpFoldResult(read(tables[1], item)), last);
   SmallVector<Value> arguments(listed.getBody()->getArguments());
   arguments[kBatch] = batch;
   arguments[kTile] =

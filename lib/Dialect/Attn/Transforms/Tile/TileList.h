@@ -6,12 +6,13 @@
 //===----------------------------------------------------------------------===//
 //
 // Sequences that lie packed have tiles of queries of their own number, known to
-// the device alone. A loop in front lists them:
+// the device alone. A loop in front lists them, those that see more keys first:
 //
-//   tiles[b]            the tiles that batch b has
-//   first[b]            where its own begin: batches whose last tile sees more
-//                       keys come first
-//   batch[w], tile[w]   those of item w; a batch's last tile comes first
+//   tiles[b], end[b]    the tiles that batch b has, and the keys of the last
+//   one keys[b, t]          end[b] - (tiles[b] - 1 - t) * the queries of a
+//   tile, as
+//                       under a causal mask
+//   batch[w], tile[w]   those of item w
 //
 //===----------------------------------------------------------------------===//
 

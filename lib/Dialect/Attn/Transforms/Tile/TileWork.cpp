@@ -7,7 +7,6 @@
 
 #include "TileWork.h"
 
-#include "../BatchTables.h"
 #include "MergeParts.h"
 #include "fovea/Analysis/Formula.h"
 
@@ -46,6 +45,27 @@ static Value getIndex(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIndexOp::create(builder, loc, value);
 }
 
+SmallVector<Value> fovea::attn::sumOverBatches(
+    OpBuilder &builder, Location loc, OpFoldResult batches, unsigned count,
+    llvm::function_ref<SmallVector<OpFoldResult>(IndexMath &, Value batch)>
+        getTerms) {
+  auto body = [&](OpBuilder &nested, Location loc, Value batch,
+                  ValueRange carried) {
+    IndexMath math(nested, loc);
+    SmallVector<Value> sums;
+    for (auto [sum, term] : llvm::zip_equal(carried, getTerms(math, batch)))
+      sums.push_back(
+          arith::AddIOp::create(nested, loc, sum, math.materialize(term)));
+    scf::YieldOp::create(nested, loc, sums);
+  };
+  Value zero = getIndex(builder, loc, 0);
+  return scf::ForOp::create(
+             builder, loc, zero,
+             getValueOrCreateConstantIndexOp(builder, loc, batches),
+             getIndex(builder, loc, 1), SmallVector<Value>(count, zero), body)
+      .getResults();
+}
+
 /// Returns how many parts a batch of average length gets, between 1 and
 /// `split`: those with which `batches` batches take the least time, where
 /// `split` items run at once and each takes, beside its keys, as long as a
@@ -73,6 +93,69 @@ static Value choosePartsOfAverage(OpBuilder &builder, Location loc,
                             getIndex(builder, loc, split + 1), one,
                             ValueRange{one, longest}, body)
       .getResult(0);
+}
+
+namespace {
+/// Elements of a tensor that an iteration owns.
+struct Elements {
+  OpFoldResult first, count;
+  /// What they are, or, if they differ, the first, which each is one more than
+  /// the last of.
+  Value value;
+  bool differ = false;
+};
+} // namespace
+
+/// Emits a loop over `batches` that fills tensors of indices of these sizes.
+/// Each iteration owns the elements that `emit` returns, for each tensor.
+static SmallVector<Value> forEachBatch(
+    OpBuilder &builder, Location loc, OpFoldResult batches,
+    ArrayRef<OpFoldResult> sizes,
+    llvm::function_ref<SmallVector<Elements>(OpBuilder &, Value)> emit) {
+  SmallVector<Value> inits;
+  for (OpFoldResult size : sizes)
+    inits.push_back(
+        tensor::EmptyOp::create(builder, loc, {size}, builder.getIndexType()));
+  auto body = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
+    ValueRange outs = arguments.drop_front();
+    SmallVector<Elements> written = emit(nested, arguments.front());
+    OpFoldResult stride = nested.getIndexAttr(1);
+    SmallVector<Value> slices;
+    for (auto [elements, out] : llvm::zip_equal(written, outs)) {
+      Value slice = tensor::ExtractSliceOp::create(
+          nested, loc, out, {elements.first}, {elements.count}, {stride});
+      Value zero = getIndex(nested, loc, 0), one = getIndex(nested, loc, 1);
+      if (isConstantIntValue(elements.count, 1)) {
+        slices.push_back(
+            tensor::InsertOp::create(nested, loc, elements.value, slice, zero));
+        continue;
+      }
+      auto fill = [&](OpBuilder &inner, Location loc, Value place,
+                      ValueRange carried) {
+        Value value = elements.value;
+        if (elements.differ)
+          value = arith::AddIOp::create(inner, loc, value, place);
+        Value next =
+            tensor::InsertOp::create(inner, loc, value, carried[0], place);
+        scf::YieldOp::create(inner, loc, next);
+      };
+      slices.push_back(scf::ForOp::create(nested, loc, zero,
+                                          getValueOrCreateConstantIndexOp(
+                                              nested, loc, elements.count),
+                                          one, slice, fill)
+                           .getResult(0));
+    }
+    auto parallel = scf::InParallelOp::create(nested, loc);
+    nested.setInsertionPointToStart(parallel.getBody());
+    for (auto [slice, elements, out] : llvm::zip_equal(slices, written, outs))
+      tensor::ParallelInsertSliceOp::create(nested, loc, slice, out,
+                                            {elements.first}, {elements.count},
+                                            {stride});
+  };
+  return llvm::to_vector_of<Value>(
+      scf::ForallOp::create(builder, loc, {batches}, inits,
+                            /*mapping=*/std::nullopt, body)
+          .getResults());
 }
 
 /// Returns the number of parts of `size` that so many keys have, at least one.
@@ -190,16 +273,16 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
         });
     Value first = sums[0], used = sums[1];
     Value parts = outer.materialize(getParts(outer, own));
-    return SmallVector<OwnElements>{
+    return SmallVector<Elements>{
         {batch, one, first},
         {batch, one, parts},
         {batch, one, used},
         {first, parts, batch},
-        {first, parts, getIndex(nested, loc, 0), /*step=*/1}};
+        {first, parts, getIndex(nested, loc, 0), /*differ=*/true}};
   };
-  SmallVector<Value> tables = fillByBatches(
-      rewriter, loc, listed, {batches, batches, batches, list.size, list.size},
-      rewriter.getIndexType(), emit);
+  SmallVector<Value> tables =
+      forEachBatch(rewriter, loc, listed,
+                   {batches, batches, batches, list.size, list.size}, emit);
   list.first = tables[0];
   list.parts = tables[1];
   list.used = tables[2];

@@ -39,6 +39,15 @@
 
 namespace fovea::attn {
 
+/// Emits `count` sums of the terms that `getTerms` returns for each batch, as a
+/// loop that the threads of a block can share.
+llvm::SmallVector<mlir::Value> sumOverBatches(
+    mlir::OpBuilder &builder, mlir::Location loc, mlir::OpFoldResult batches,
+    unsigned count,
+    llvm::function_ref<llvm::SmallVector<mlir::OpFoldResult>(IndexMath &,
+                                                             mlir::Value batch)>
+        getTerms);
+
 /// The items of work of a head: parts of the keys of its batches.
 class WorkList {
 public:
