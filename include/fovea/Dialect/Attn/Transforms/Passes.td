@@ -419,7 +419,7 @@ def AttnTile : Pass<"attn-tile"> {
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
-    "::mlir::linalg::LinalgDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
   ];
   let options = [

@@ -14,11 +14,14 @@
 #include "fovea/Analysis/TableLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace fovea;
@@ -40,6 +43,8 @@ private:
   /// Emits `value` of the slice for a batch, and one of its tiles.
   OpFoldResult emit(IndexMath &math, Value value, Value batch,
                     OpFoldResult tile);
+  std::pair<OpFoldResult, OpFoldResult> getPowers(IndexMath &math,
+                                                  OpFoldResult keys);
   OpFoldResult countTiles(IndexMath &math, Value batch);
   OpFoldResult getEnd(IndexMath &math, Value batch, OpFoldResult tiles);
   SmallVector<Value> emitTables(RewriterBase &rewriter, OpFoldResult size);
@@ -50,7 +55,9 @@ private:
   Value rows, end;
   /// What these are computed by.
   ItemSlice slice;
-  OpFoldResult batches, most;
+  /// The batches, and the tiles that one may have at most.
+  OpFoldResult batches, mostTiles;
+  int64_t keyTile = 0;
 };
 } // namespace
 
@@ -78,7 +85,12 @@ bool ListedLoop::analyze() {
   if (!rows || keys.empty())
     return false;
   resolveSizes(loop);
-  end = (*keys.begin()).getUpperBound();
+  scf::ForOp first = *keys.begin();
+  end = first.getUpperBound();
+  std::optional<int64_t> step = getConstantIntValue(first.getStep());
+  if (!step)
+    return false;
+  keyTile = *step;
   // A batch's rows are those of all its tiles.
   if (!slice.collect(rows) || slice.getDims() != ArrayRef<int64_t>{kBatch} ||
       llvm::none_of(slice.getOps(), llvm::IsaPred<tensor::ExtractOp>) ||
@@ -98,10 +110,39 @@ OpFoldResult ListedLoop::emit(IndexMath &math, Value value, Value batch,
   return mapping.lookupOrDefault(value);
 }
 
+/// Returns the powers of two, times the keys of a step, between which so many
+/// keys are: more than the first, and at most the second. Tiles between the
+/// same ones stay with those of their sequence, which read the same keys;
+/// blocks that take tiles when they are free need no more order than that.
+std::pair<OpFoldResult, OpFoldResult> ListedLoop::getPowers(IndexMath &math,
+                                                            OpFoldResult keys) {
+  OpBuilder &builder = math.getBuilder();
+  Location loc = math.getLoc();
+  Type narrow = builder.getI32Type();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(builder, loc, value, 32);
+  };
+  OpFoldResult one = math.constant(1), step = math.constant(keyTile);
+  OpFoldResult last = math.sub(math.max(math.ceilDiv(keys, step), one), one);
+  Value number = arith::IndexCastUIOp::create(builder, loc, narrow,
+                                              math.materialize(last));
+  Value zeros = math::CountLeadingZerosOp::create(builder, loc, number);
+  Value digits = arith::SubIOp::create(builder, loc, constant(32), zeros);
+  Value power = arith::ShLIOp::create(builder, loc, constant(1), digits);
+  OpFoldResult all =
+      arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), power)
+          .getResult();
+  // One step and none are alike.
+  OpFoldResult half =
+      math.select(math.less(one, all), math.truncDiv(all, math.constant(2)),
+                  math.constant(std::numeric_limits<int32_t>::min()));
+  return {math.mul(half, step), math.mul(all, step)};
+}
+
 OpFoldResult ListedLoop::countTiles(IndexMath &math, Value batch) {
   OpFoldResult count =
       math.max(emit(math, rows, batch, math.constant(0)), math.constant(0));
-  return math.min(math.ceilDiv(count, math.constant(queryTile)), most);
+  return math.min(math.ceilDiv(count, math.constant(queryTile)), mostTiles);
 }
 
 /// Returns the end of the keys that the last of the tiles sees.
@@ -122,31 +163,28 @@ SmallVector<Value> ListedLoop::emitTables(RewriterBase &rewriter,
                   SmallVectorImpl<OpFoldResult> &place) {
     IndexMath math(nested, loc);
     OpFoldResult one = math.constant(1), queries = math.constant(queryTile);
-    Value batch = math.materialize(math.truncDiv(item.front(), most));
-    OpFoldResult tile = math.sub(item.front(), math.mul(batch, most)),
+    Value batch = math.materialize(math.truncDiv(item.front(), mostTiles));
+    OpFoldResult tile = math.sub(item.front(), math.mul(batch, mostTiles)),
                  tiles = countTiles(math, batch);
-    // Where tiles in front of the last one see as many keys less as they are in
-    // front of it: so many does this one see.
-    OpFoldResult keys =
-        math.sub(getEnd(math, batch, tiles),
-                 math.mul(math.sub(math.sub(tiles, one), tile), queries));
-    Value own = math.materialize(keys);
+    // Tiles in front of a last one see as many keys less as they are in front
+    // of it, but for other masks than causal ones.
+    OpFoldResult behind = math.sub(math.sub(tiles, one), tile),
+                 keys = math.sub(getEnd(math, batch, tiles),
+                                 math.mul(behind, queries));
+    auto [least, greatest] = getPowers(math, keys);
     SmallVector<Value> sums = sumOverBatches(
-        nested, loc, batches, 3, [&](IndexMath &inner, Value at) {
-          OpFoldResult others = countTiles(inner, at),
-                       more = inner.sub(getEnd(inner, at, others), own),
+        nested, loc, batches, 3,
+        [&, least = least, greatest = greatest](IndexMath &inner, Value at) {
+          OpFoldResult others = countTiles(inner, at), none = inner.constant(0),
                        isInFront = inner.less(at, batch);
-          // So many of that batch's last tiles see more keys, or, of a batch in
-          // front, as many.
-          OpFoldResult before = inner.select(
-              isInFront,
-              inner.add(inner.floorDiv(more, queries), inner.constant(1)),
-              inner.ceilDiv(more, queries));
-          before = inner.max(inner.min(before, others), inner.constant(0));
-          return SmallVector<OpFoldResult>{before, others,
-                                           inner.select(isInFront,
-                                                        inner.sub(most, others),
-                                                        inner.constant(0))};
+          // So many tiles of that batch see more keys than that.
+          OpFoldResult limit = inner.select(isInFront, least, greatest);
+          OpFoldResult more = inner.sub(getEnd(inner, at, others), limit);
+          OpFoldResult before =
+              inner.max(inner.min(inner.ceilDiv(more, queries), others), none);
+          return SmallVector<OpFoldResult>{
+              inner.select(inner.equal(at, batch), behind, before), others,
+              inner.select(isInFront, inner.sub(mostTiles, others), none)};
         });
     OpFoldResult missing =
         math.add(math.add(sums[1], sums[2]), math.sub(tile, tiles));
@@ -163,8 +201,8 @@ scf::ForallOp ListedLoop::rewrite(RewriterBase &rewriter) {
   IndexMath math(rewriter, loc);
   SmallVector<OpFoldResult> upper = loop.getMixedUpperBound();
   batches = upper[kBatch];
-  most = math.ceilDiv(upper[kTile], math.constant(queryTile));
-  OpFoldResult size = math.mul(batches, most), zero = math.constant(0);
+  mostTiles = math.ceilDiv(upper[kTile], math.constant(queryTile));
+  OpFoldResult size = math.mul(batches, mostTiles), zero = math.constant(0);
   SmallVector<Value> tables = emitTables(rewriter, size);
   auto read = [&](Value table, Value place) -> Value {
     Value number = tensor::ExtractOp::create(rewriter, loc, table, place);
@@ -177,7 +215,7 @@ scf::ForallOp ListedLoop::rewrite(RewriterBase &rewriter) {
                   OpFoldResult(read(tables[2], math.materialize(zero))), zero);
 
   rewriter.setInsertionPoint(loop);
-  OpFoldResult one = math.constant(1), last = math.sub(most, one);
+  OpFoldResult one = math.constant(1), last = math.sub(mostTiles, one);
   upper[kBatch] = one;
   upper[kTile] = math.min(count, size);
   auto listed =

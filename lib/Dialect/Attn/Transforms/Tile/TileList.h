@@ -6,13 +6,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Sequences that lie packed have tiles of queries of their own number, known to
-// the device alone. A loop in front lists them, those that see more keys first:
+// the device alone. A loop in front lists them:
 //
 //   tiles[b], end[b]    the tiles that batch b has, and the keys of the last
 //   one keys[b, t]          end[b] - (tiles[b] - 1 - t) * the queries of a
 //   tile, as
 //                       under a causal mask
-//   batch[w], tile[w]   those of item w
+//   batch[w], tile[w]   those of item w: by the binary digits of the number of
+//                       steps that see keys[b, t], then by batches
 //
 //===----------------------------------------------------------------------===//
 
