@@ -356,6 +356,18 @@ static void shareQueries(AttentionShape &shape, AttentionOp op) {
   shape.queries = kUsualAdded;
 }
 
+/// Lets one sequence have so few queries, of as many keys as long caches have.
+static void limitToRows(AttentionShape &shape, AttentionOp op, int64_t rows) {
+  constexpr int64_t kLongCache = 8192;
+  RankedTensorType query = op.getQuery().getType();
+  if (query.isDynamicDim(0))
+    shape.batch = 1;
+  if (query.isDynamicDim(2))
+    shape.queries = rows;
+  if (op.getKey().getType().isDynamicDim(2))
+    shape.keys = kLongCache;
+}
+
 /// Returns true if blocks should get tiles when they are free, since these
 /// differ in what they take: not by a window, which gives all as many keys
 /// (626 TFLOP/s to 609 dealt), and not where few tiles of each head are known
@@ -549,10 +561,11 @@ static TileReads getTileReads(AttentionOp op, machine::TargetAttr target) {
 }
 
 /// Returns the shape by which schedules of `op` are priced, with `length` for
-/// lengths that are dynamic.
+/// lengths that are dynamic, or so few `rows` if they are not 0.
 static AttentionShape getPricedShape(AttentionOp op, machine::TargetAttr target,
                                      const TileReads &tiles,
-                                     const RegionNeeds &needs, int64_t length) {
+                                     const RegionNeeds &needs, int64_t length,
+                                     int64_t rows) {
   AttentionShape shape = target.getGpuArch().hasBulkCopies
                              ? getShapeWithLength(op, length)
                              : AttentionShape::get(op);
@@ -561,7 +574,9 @@ static AttentionShape getPricedShape(AttentionOp op, machine::TargetAttr target,
   shape.captures = tiles;
   if (needs.maskReads)
     limitToSequences(shape, op.getMask());
-  if (needs.hasLengths)
+  if (rows)
+    limitToRows(shape, op, rows);
+  else if (needs.hasLengths)
     shareQueries(shape, op);
   return shape;
 }
@@ -569,9 +584,10 @@ static AttentionShape getPricedShape(AttentionOp op, machine::TargetAttr target,
 double fovea::predictGpuSeconds(AttentionOp op, machine::TargetAttr target,
                                 ScheduleAttr schedule, int64_t length) {
   TileReads tiles = getTileReads(op, target);
-  return predictGpuSeconds(
-      getPricedShape(op, target, tiles, getRegionNeeds(op, tiles), length),
-      target, schedule);
+  return predictGpuSeconds(getPricedShape(op, target, tiles,
+                                          getRegionNeeds(op, tiles), length,
+                                          /*rows=*/0),
+                           target, schedule);
 }
 
 SmallVector<ScheduleChoice>
@@ -588,7 +604,8 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
   Growth growth = captureChoices.front().second.growth;
   AttentionShape shape = getPricedShape(
       op, target, tiles, captureChoices.front().second,
-      options.typicalLength ? options.typicalLength : kUsualLength);
+      options.typicalLength ? options.typicalLength : kUsualLength,
+      options.typicalRows);
   WorkOrder order = getWorkOrder(op.getMask());
   LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
          << shape.heads << "x" << shape.queries << "x" << shape.headDim

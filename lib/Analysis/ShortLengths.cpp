@@ -19,31 +19,6 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Returns the operand of `function` and the dimension of it that a dimension
-/// of `tensor` is equal to, if there is one.
-static std::optional<ShortLengths::Place> findPlace(func::FuncOp function,
-                                                    Value tensor, int64_t dim) {
-  auto isOperand = [&](Value value) {
-    return llvm::is_contained(function.getArguments(), value);
-  };
-  AffineMap map;
-  ValueDimList operands;
-  if (failed(ValueBoundsConstraintSet::computeBound(
-          map, operands, presburger::BoundType::EQ, {tensor, dim},
-          [&](Value value, std::optional<int64_t>, ValueBoundsConstraintSet &) {
-            return isOperand(value);
-          })))
-    return std::nullopt;
-  bool isSame = operands.size() == 1 && operands[0].second &&
-                isOperand(operands[0].first) &&
-                isa<AffineDimExpr, AffineSymbolExpr>(map.getResult(0));
-  if (!isSame)
-    return std::nullopt;
-  return ShortLengths::Place{
-      cast<BlockArgument>(operands[0].first).getArgNumber(),
-      unsigned(*operands[0].second)};
-}
-
 /// Returns true if blocks that take tiles as they are numbered have as much to
 /// do: under a mask, one of a head's two tiles takes most of its time (causal
 /// attention of 256, d = 128, H100: 166 TFLOP/s to 158).
@@ -80,8 +55,8 @@ ShortLengths fovea::findShortLengths(func::FuncOp function,
     if (!choice.usual || !choice.forShort ||
         choice.usual.getQueryTile() <= choice.forShort.getQueryTile())
       return WalkResult::advance();
-    std::optional<ShortLengths::Place> place =
-        findPlace(function, op.getQuery(), 2);
+    std::optional<SizePlace> place =
+        SizePlace::find(function, op.getQuery(), 2);
     if (!place)
       return WalkResult::interrupt();
     choices.push_back(choice);

@@ -27,7 +27,8 @@ static void addInput(CacheKey &key, llvm::StringRef text,
   key.add(options.optLevel)
       .add(options.deterministic)
       .add(options.exactFunctions)
-      .add(options.typicalLength);
+      .add(options.typicalLength)
+      .add(options.typicalRows);
   // For a GPU, the numbers are the typical ones that code is made for, not
   // those of the GPU here.
   key.add(options.gpu ? options.gpu->name.str() : identifyHost(options.arch));
@@ -224,6 +225,38 @@ private:
 
 } // namespace
 
+static void writePlace(Writer &writer, SizePlace place) {
+  writer.write(int64_t(place.operand));
+  writer.write(int64_t(place.dim));
+}
+
+static SizePlace readPlace(Reader &reader) {
+  auto operand = unsigned(reader.readNumber());
+  return {operand, unsigned(reader.readNumber())};
+}
+
+static void writeFewRows(Writer &writer, const FewRows &rows) {
+  writePlace(writer, rows.batch);
+  writePlace(writer, rows.queries);
+  writer.write(int64_t(rows.keys.has_value()));
+  writePlace(writer, rows.keys.value_or(SizePlace()));
+  writer.write(rows.tile);
+  writer.write(rows.mostTiles);
+}
+
+static FewRows readFewRows(Reader &reader) {
+  FewRows rows;
+  rows.batch = readPlace(reader);
+  rows.queries = readPlace(reader);
+  bool hasKeys = reader.readNumber() != 0;
+  SizePlace keys = readPlace(reader);
+  if (hasKeys)
+    rows.keys = keys;
+  rows.tile = reader.readNumber();
+  rows.mostTiles = reader.readNumber();
+  return rows;
+}
+
 std::string fovea::serialize(const CompiledCode &code) {
   std::string bytes;
   Writer writer(bytes);
@@ -236,11 +269,9 @@ std::string fovea::serialize(const CompiledCode &code) {
     writer.write(signature.obstacle);
     writer.writeTexts(function.messages);
     writer.writeList(function.shortLengths.places,
-                     [&](ShortLengths::Place place) {
-                       writer.write(int64_t(place.operand));
-                       writer.write(int64_t(place.dim));
-                     });
+                     [&](SizePlace place) { writePlace(writer, place); });
     writer.write(int64_t(function.shortLengths.steps));
+    writeFewRows(writer, function.fewRows);
     writer.write(int64_t(function.testsOperands));
   });
   writer.write(code.object->getBuffer());
@@ -262,11 +293,9 @@ std::optional<CompiledCode> fovea::deserialize(llvm::StringRef bytes) {
     signature.obstacle = reader.readText().str();
     reader.readTexts(function.messages);
     ShortLengths &lengths = function.shortLengths;
-    reader.readList([&] {
-      auto operand = unsigned(reader.readNumber());
-      lengths.places.push_back({operand, unsigned(reader.readNumber())});
-    });
+    reader.readList([&] { lengths.places.push_back(readPlace(reader)); });
     lengths.steps = uint32_t(reader.readNumber());
+    function.fewRows = readFewRows(reader);
     function.testsOperands = reader.readNumber() != 0;
   });
   code.object =

@@ -15,6 +15,7 @@
 #ifndef FOVEA_LIB_DRIVER_COMPILEDCODE_H
 #define FOVEA_LIB_DRIVER_COMPILEDCODE_H
 
+#include "fovea/Analysis/FewRows.h"
 #include "fovea/Analysis/ShortLengths.h"
 #include "fovea/Driver/Program.h"
 #include "fovea/Target/DiskCache.h"
@@ -29,6 +30,8 @@ struct CompiledCode {
     llvm::SmallVector<std::string, 0> messages;
     /// The calls that code for short lengths is to serve.
     ShortLengths shortLengths;
+    /// The calls that code for few rows is to serve.
+    FewRows fewRows;
     /// True if it has a test of operands, see `tile-pack-operands`.
     bool testsOperands = false;
   };

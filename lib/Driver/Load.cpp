@@ -41,6 +41,13 @@ void Executable::State::keepSource(llvm::StringRef text,
     forShort.typicalLength = kShortLength;
     shortVersion = std::make_unique<Version>(text, forShort);
   }
+  if (llvm::any_of(entries, [](const Entry &entry) {
+        return entry.fewRows.mostTiles != 0;
+      })) {
+    CompileOptions forFew = options;
+    forFew.typicalRows = FewRows::kTypical;
+    fewVersion = std::make_unique<Version>(text, forFew);
+  }
   if (llvm::any_of(entries,
                    [](const Entry &entry) { return entry.areAligned; })) {
     CompileOptions copying = options;
@@ -70,24 +77,45 @@ Executable::State::getCopying(size_t function) const {
       copyingVersion->getError());
 }
 
+/// Returns a size of an operand; -1 for wrong operands, with which a call fails
+/// in any version.
+static int64_t getSize(llvm::ArrayRef<TensorView> operands, SizePlace place) {
+  if (place.operand >= operands.size() ||
+      place.dim >= operands[place.operand].shape.size())
+    return -1;
+  return operands[place.operand].shape[place.dim];
+}
+
+static bool areFew(const FewRows &rows, llvm::ArrayRef<TensorView> operands) {
+  std::optional<int64_t> keys;
+  if (rows.keys)
+    keys = getSize(operands, *rows.keys);
+  return rows.mostTiles && rows.contain(getSize(operands, rows.batch),
+                                        getSize(operands, rows.queries), keys);
+}
+
+static bool areShort(const ShortLengths &lengths,
+                     llvm::ArrayRef<TensorView> operands) {
+  int64_t length = 0;
+  for (SizePlace place : lengths.places) {
+    int64_t size = getSize(operands, place);
+    if (size < 0)
+      return false;
+    length = std::max(length, size);
+  }
+  return lengths.contain(length);
+}
+
 const Executable &
 Executable::getVersion(size_t index,
                        llvm::ArrayRef<TensorView> operands) const {
-  State::Version *version = state->shortVersion.get();
-  if (!version)
-    return *this;
-  const ShortLengths &lengths = state->entries[index].shortLengths;
-  int64_t length = 0;
-  for (ShortLengths::Place place : lengths.places) {
-    // A call with wrong operands fails in any version.
-    if (place.operand >= operands.size() ||
-        place.dim >= operands[place.operand].shape.size())
-      return *this;
-    length = std::max(length, operands[place.operand].shape[place.dim]);
-  }
-  if (!lengths.contain(length))
-    return *this;
-  const Executable *compiled = version->get();
+  const State::Entry &entry = state->entries[index];
+  State::Version *version = nullptr;
+  if (state->fewVersion && areFew(entry.fewRows, operands))
+    version = state->fewVersion.get();
+  else if (state->shortVersion && areShort(entry.shortLengths, operands))
+    version = state->shortVersion.get();
+  const Executable *compiled = version ? version->get() : nullptr;
   return compiled ? *compiled : *this;
 }
 
@@ -202,6 +230,7 @@ Executable::link(std::unique_ptr<State> state, CompiledCode code,
       return found.takeError();
     entry.function = *found;
     entry.shortLengths = std::move(function.shortLengths);
+    entry.fewRows = function.fewRows;
     if (function.testsOperands) {
       auto test = state->jit->lookup(getAlignmentCheckName(signature.name));
       if (!test)

@@ -240,8 +240,7 @@ struct Program::State {
 
   /// Finds the calls that code for short lengths is to serve, unless the
   /// options say which schedules, or which lengths, code is for.
-  llvm::Error findShortLengths(CompiledCode &code,
-                               const CompileOptions &options);
+  llvm::Error findOtherSizes(CompiledCode &code, const CompileOptions &options);
 
   /// Returns all code for the options' GPU, of a module whose kernels are in
   /// the LLVM dialect, and loads the kernels.
@@ -466,7 +465,7 @@ Program::State::finishForGpu(mlir::ModuleOp lowered,
       return error;
     auto code = finish(lowered, options, signatures);
     if (code)
-      if (llvm::Error error = findShortLengths(*code, options))
+      if (llvm::Error error = findOtherSizes(*code, options))
         return error;
     return code;
   };
@@ -495,15 +494,16 @@ Program::State::lowerWithoutSchedules(const CompileOptions &options) {
   });
 }
 
-llvm::Error Program::State::findShortLengths(CompiledCode &code,
-                                             const CompileOptions &options) {
+llvm::Error Program::State::findOtherSizes(CompiledCode &code,
+                                           const CompileOptions &options) {
   bool isDynamic = llvm::any_of(signatures, [](const Signature &signature) {
     return llvm::any_of(signature.operands, [](const ValueType &operand) {
       return llvm::any_of(operand.shape, [](int64_t size) { return size < 0; });
     });
   });
   if (!isDynamic || !options.gpu->hasWarpGroups || options.typicalLength ||
-      options.schedules || options.strategy == Strategy::Unfused)
+      options.typicalRows || options.schedules ||
+      options.strategy == Strategy::Unfused)
     return llvm::Error::success();
   // Those of the code that was compiled stay.
   llvm::SaveAndRestore kept(remarks);
@@ -512,9 +512,12 @@ llvm::Error Program::State::findShortLengths(CompiledCode &code,
     return module.takeError();
   for (CompiledCode::Function &function : code.functions)
     if (auto op = (*module)->lookupSymbol<mlir::func::FuncOp>(
-            function.signature.name))
-      function.shortLengths = fovea::findShortLengths(
-          op, machine::getTarget(**module), options.getScheduleOptions());
+            function.signature.name)) {
+      machine::TargetAttr target = machine::getTarget(**module);
+      ScheduleOptions schedules = options.getScheduleOptions();
+      function.shortLengths = fovea::findShortLengths(op, target, schedules);
+      function.fewRows = fovea::findFewRows(op, target, schedules);
+    }
   return llvm::Error::success();
 }
 

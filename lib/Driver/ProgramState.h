@@ -8,6 +8,7 @@
 #ifndef FOVEA_LIB_DRIVER_PROGRAMSTATE_H
 #define FOVEA_LIB_DRIVER_PROGRAMSTATE_H
 
+#include "fovea/Analysis/FewRows.h"
 #include "fovea/Analysis/ShortLengths.h"
 #include "fovea/Driver/Program.h"
 #include "fovea/Runtime/GpuDevice.h"
@@ -32,6 +33,7 @@ struct Executable::State {
     /// `tile-pack-operands`; null if it can use any.
     HostJIT::PackedFunction areAligned = nullptr;
     ShortLengths shortLengths;
+    FewRows fewRows;
   };
 
   /// Other code of the same text, which the first call that it is to serve
@@ -68,6 +70,8 @@ struct Executable::State {
   /// Code for short lengths; null if there is none. Where it cannot be
   /// compiled, this code serves all calls.
   std::unique_ptr<Version> shortVersion;
+  /// The same for few rows.
+  std::unique_ptr<Version> fewVersion;
   /// Code that copies operands which this code cannot use; null if there are
   /// none.
   std::unique_ptr<Version> copyingVersion;

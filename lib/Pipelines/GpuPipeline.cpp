@@ -166,6 +166,7 @@ void fovea::buildGpuKernelPipeline(OpPassManager &manager,
     schedules.deterministic = options.deterministic;
     schedules.exactProducts = options.exactFunctions;
     schedules.typicalLength = options.typicalLength;
+    schedules.typicalRows = options.typicalRows;
     if (options.selectsSchedules)
       manager.addPass(attn::createAttnSelectSchedule(schedules));
   }

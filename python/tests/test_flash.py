@@ -416,6 +416,79 @@ def test_kvcache(case):
         check_lse(part[1], exact_lse)
 
 
+def attend_packed(lengths, kv_lengths, size, page=0, heads=16, **options):
+    """Many queries, packed, on caches of which what lies behind a length is NaN:
+    checks each sequence."""
+    batch, room = len(lengths), max(*kv_lengths, 1)
+    queries = [randn(n, heads, size, seed=9 + b) for b, n in enumerate(lengths)]
+    rows = [[randn(n, heads // 4, size, seed=50 * kind + b)
+             for b, n in enumerate(kv_lengths)] for kind in (1, 2)]
+    count = -(-room // page) if page else 1
+    table = torch.randperm(batch * count).view(batch, count)
+    caches = []
+    for kind in rows:
+        cache = torch.full((batch, count * (page or room), heads // 4, size), NAN,
+                           dtype=kind[0].dtype, device=DEVICE)
+        for b, keys in enumerate(kind):
+            cache[b, :len(keys)] = keys
+        if page:
+            pages = cache.view(batch * count, page, heads // 4, size)
+            cache = torch.empty_like(pages)
+            cache[table.flatten().to(DEVICE)] = pages
+        caches.append(cache)
+    if page:
+        options["page_table"] = integers(table.tolist())
+    options.setdefault("max_seqlen_q", max(lengths))
+    found, lse = fovea.flash_attn_with_kvcache(
+        torch.cat(queries), *caches, cache_seqlens=integers(kv_lengths),
+        cu_seqlens_q=pack(lengths), return_softmax_lse=True, **options)
+    for b, at in enumerate(itertools.accumulate([0, *lengths[:-1]])):
+        one = lengths[b]
+        keep = find_keep(one, kv_lengths[b], options.get("causal"))
+        exact, exact_lse = attend(queries[b], rows[0][b], rows[1][b], keep)
+        own, _ = attend(queries[b], rows[0][b], rows[1][b], keep, torch.bfloat16)
+        check(found[at:at + one], exact, own)
+        check_lse(lse[:, at:at + one], exact_lse)
+
+
+@pytest.mark.parametrize("size", [64, 128])
+@pytest.mark.parametrize("page", [0, 16])
+@pytest.mark.parametrize("lengths, kv_lengths", [
+    ([300, 0, 1, 129, 64], [300, 40, 77, 200, 64]),
+    ([0, 0, 257], [0, 90, 257]), ([140], [0]), ([20, 190], [310, 190])])
+def test_kvcache_packed_prefill(size, page, lengths, kv_lengths):
+    attend_packed(lengths, kv_lengths, size, page, causal=True)
+
+
+def test_kvcache_packed_all_keys():
+    attend_packed([130, 3, 0, 70], [90, 5, 8, 200], 64)
+
+
+def test_kvcache_packed_longest():
+    """The largest number of queries may be said to be far more."""
+    attend_packed([30, 20], [60, 20], 64, causal=True, max_seqlen_q=10**12)
+
+
+def test_kvcache_packed_starts():
+    """Starts that lie outside of the queries, or decrease, reach no other memory."""
+    q = randn(200, 16, 64)
+    k, v = (randn(4, 90, 4, 64, seed=seed) for seed in (1, 2))
+    for starts in ([0, 100, 50, 150, 200], [-5, 10, 20, 1000, 2000],
+                   [2**31 - 1, -2**31, 5, 100, 200], [200] * 5):
+        found = fovea.flash_attn_with_kvcache(
+            q, k, v, cache_seqlens=integers([90, -1, 200, 5]),
+            cu_seqlens_q=integers(starts), max_seqlen_q=150, causal=True)
+        assert found.shape == q.shape
+    starts = integers([20, 60, 60, 150, 200])
+    found = fovea.flash_attn_with_kvcache(
+        q, k, v, cu_seqlens_q=starts, max_seqlen_q=90, causal=True)
+    for b in (0, 2, 3):
+        rows = slice(int(starts[b]), int(starts[b + 1]))
+        keep = find_keep(rows.stop - rows.start, 90, True)
+        exact, _ = attend(q[rows], k[b], v[b], keep)
+        check(found[rows], exact, attend(q[rows], k[b], v[b], keep, q.dtype)[0])
+
+
 @pytest.mark.parametrize("pages", [False, True])
 def test_kvcache_length_is_a_number(pages):
     q, cache = randn(2, 1, 4, 32), randn(2, 64, 2, 32, seed=1)

@@ -26,6 +26,7 @@ CompiledCode makeCode() {
   first.messages = {"{0} is not {1}", ""};
   first.shortLengths.places = {{0, 1}};
   first.shortLengths.add(2048);
+  first.fewRows = {{1, 0}, {1, 2}, SizePlace{2, 3}, 64, 5};
   first.testsOperands = true;
   CompiledCode::Function &second = code.functions.emplace_back();
   second.signature.name = "other";
@@ -64,6 +65,15 @@ TEST(CompiledCode, IsReadAsItWasWritten) {
   EXPECT_TRUE(first.shortLengths.contain(2048));
   EXPECT_FALSE(first.shortLengths.contain(1984));
   EXPECT_EQ(code->functions[1].shortLengths.steps, 0u);
+  EXPECT_EQ(first.fewRows.batch.operand, 1u);
+  EXPECT_EQ(first.fewRows.queries.dim, 2u);
+  ASSERT_TRUE(first.fewRows.keys);
+  EXPECT_EQ(first.fewRows.keys->operand, 2u);
+  EXPECT_EQ(first.fewRows.keys->dim, 3u);
+  EXPECT_EQ(first.fewRows.tile, 64);
+  EXPECT_EQ(first.fewRows.mostTiles, 5);
+  EXPECT_FALSE(code->functions[1].fewRows.keys);
+  EXPECT_EQ(code->functions[1].fewRows.mostTiles, 0);
   EXPECT_TRUE(first.testsOperands);
   EXPECT_FALSE(code->functions[1].testsOperands);
   EXPECT_EQ(code->functions[1].signature.obstacle, "no tensor");
@@ -114,7 +124,12 @@ TEST(CompiledCode, IsNamedByAllThatItFollowsFrom) {
   EXPECT_NE(hash("text", options), plain);
   options = {};
   options.typicalLength = 1024;
+  auto ofLength = hash("text", options);
+  EXPECT_NE(ofLength, plain);
+  options = {};
+  options.typicalRows = 1024;
   EXPECT_NE(hash("text", options), plain);
+  EXPECT_NE(hash("text", options), ofLength);
   options = {};
   options.optLevel = 2;
   EXPECT_NE(hash("text", options), plain);

@@ -142,6 +142,9 @@ struct ScheduleOptions {
   /// they are shorter than is usual, a dynamic batch is taken for many
   /// sequences.
   int64_t typicalLength = 0;
+  /// The queries of all sequences of a GPU's dynamic batch, if they are few;
+  /// 0: they are not.
+  int64_t typicalRows = 0;
 };
 
 /// Returns the schedules whose tile fits the target, those with the least

@@ -16,6 +16,7 @@
 #define FOVEA_ANALYSIS_SHORTLENGTHS_H
 
 #include "fovea/Analysis/ScheduleModel.h"
+#include "fovea/Analysis/SizePlace.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -26,12 +27,8 @@ inline constexpr int64_t kShortLength = 1024;
 
 /// The calls of a function that code for short lengths serves.
 struct ShortLengths {
-  /// A dimension of an operand.
-  struct Place {
-    unsigned operand, dim;
-  };
   /// The places of the lengths of queries; the greatest of these decides.
-  llvm::SmallVector<Place, 2> places;
+  llvm::SmallVector<SizePlace, 2> places;
   static constexpr int64_t kStep = 64, kLongest = 32 * kStep;
   /// Bit `i` is set if lengths from `i * kStep + 1` to `(i + 1) * kStep` are
   /// served.

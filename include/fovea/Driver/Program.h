@@ -97,6 +97,11 @@ struct CompileOptions {
   /// chosen. 0: those that are usual, and code for short lengths beside it,
   /// which is compiled by the first call that it serves.
   int64_t typicalLength = 0;
+  /// The queries of all sequences that a GPU's dynamic batch is taken to have
+  /// where schedules are chosen. 0: not few, and code for few beside it, which
+  /// is compiled by the first call that it serves, unless there is a typical
+  /// length.
+  int64_t typicalRows = 0;
   /// True if code for calls has kernels that copy operands which a GPU's TMA
   /// cannot address. Else only a call that needs them compiles them.
   bool copiesOperands = false;
@@ -109,12 +114,13 @@ struct CompileOptions {
 
   /// Returns what compiles for `gpu` up to a level.
   GpuOptions getGpuOptions(Level level) const {
-    return {strategy, level, gpu, deterministic, exactFunctions, typicalLength};
+    return {strategy,       level,         gpu,        deterministic,
+            exactFunctions, typicalLength, typicalRows};
   }
 
   /// Returns what schedules of attention are chosen by.
   ScheduleOptions getScheduleOptions() const {
-    return {getPasses(strategy), exactFunctions, typicalLength};
+    return {getPasses(strategy), exactFunctions, typicalLength, typicalRows};
   }
 };
 
@@ -214,10 +220,10 @@ public:
   llvm::ArrayRef<std::string> getRemarks() const;
 
   /// Returns what serves calls of a function with operands of these sizes:
-  /// this, or on a GPU code for short lengths if it is faster by the model,
-  /// which is compiled now if it was not before. All kinds of calls go there by
-  /// themselves, and from there, where TMA cannot address an operand, to code
-  /// that copies it; PTX and assembly are those of this.
+  /// this, or on a GPU code for few rows, or for short lengths, if that is
+  /// faster by the model, which is compiled now if it was not before. All kinds
+  /// of calls go there by themselves, and from there, where TMA cannot address
+  /// an operand, to code that copies it; PTX and assembly are those of this.
   const Executable &getVersion(size_t function,
                                llvm::ArrayRef<TensorView> operands) const;
 

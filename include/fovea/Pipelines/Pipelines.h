@@ -111,6 +111,8 @@ struct GpuOptions {
   /// The lengths that dynamic ones are taken for where schedules are chosen; 0:
   /// what is usual.
   int64_t typicalLength = 0;
+  /// The queries of all sequences of a dynamic batch; 0: they are not few.
+  int64_t typicalRows = 0;
   /// False at level `Fused` to leave attention without its schedule.
   bool selectsSchedules = true;
   /// True if functions are called only with operands that their `@f.aligned`

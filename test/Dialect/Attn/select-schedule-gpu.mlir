@@ -3,6 +3,7 @@
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 // RUN: fovea-opt %s --attach-gpu-target=target=sm_80 --attn-select-schedule | FileCheck %s --check-prefix=SM80
 // RUN: fovea-opt %s --attach-gpu-target=target=sm_90a --attn-select-schedule=typical-length=1024 | FileCheck %s --check-prefix=SHORT
+// RUN: fovea-opt %s --attach-gpu-target=target=sm_90a --attn-select-schedule=typical-rows=128 | FileCheck %s --check-prefix=ROWS
 
 // Three warp groups, with K and V in four stages: 176 KiB of shared memory. By
 // WGMMA, steps subtract an earlier maximum, and there is memory for a result on
@@ -162,6 +163,9 @@ func.func @lengths(%r: tensor<16x32x1024x128xf16>, %lengths: tensor<16xi32>) -> 
 // Any number of queries that were added to caches with lengths: tiles of 192 queries
 // are filled badly by few, and a batch has many of them. Those of wide heads are not
 // dealt. Without lengths a sequence has more queries.
+// Few of them, of one sequence, leave multiprocessors idle: keys are split.
+// ROWS-LABEL: func @added
+// ROWS: tile = 128x128, order = longest_first, warps = 8, stages = 2, split = 4>
 // SM90-LABEL: func @added
 // SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = dealt, groups = in_turn>
 // SM90: tile = 256x64, order = longest_first, warps = 16, stages = 4, maximum = stale, blocks = dealt, products = alternating>

@@ -45,6 +45,13 @@ struct SelectSchedule
           << typicalLength.getValue();
       return signalPassFailure();
     }
+    if (typicalRows < 0) {
+      getOperation()->emitError()
+          << "attn-select-schedule: typical-rows must be at least 1, or 0 for "
+             "what is usual, but is "
+          << typicalRows.getValue();
+      return signalPassFailure();
+    }
     if (queryTile < 0 || keyTile < 0) {
       getOperation()->emitError()
           << "attn-select-schedule: query-tile and key-tile must be at least "
@@ -98,7 +105,8 @@ private:
   }
 
   ScheduleAttr choose(AttentionOp op, machine::TargetAttr target) {
-    return selectSchedule(op, target, {passes, exactProducts, typicalLength});
+    return selectSchedule(op, target,
+                          {passes, exactProducts, typicalLength, typicalRows});
   }
   ScheduleAttr choose(AttentionBackwardOp op, machine::TargetAttr target) {
     return selectSchedule(op, target);

@@ -285,7 +285,10 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     Option<"exactProducts", "exact-products", "bool", /*default=*/"false",
            "Whether products of f32 are those of FMA, never of parts in bf16">,
     Option<"typicalLength", "typical-length", "int64_t", /*default=*/"0",
-           "Lengths that a GPU's dynamic ones are taken for; 0: 4096">
+           "Lengths that a GPU's dynamic ones are taken for; 0: 4096">,
+    Option<"typicalRows", "typical-rows", "int64_t", /*default=*/"0",
+           "Queries of the only sequence that a GPU's dynamic batch is taken to "
+           "have, of 8192 keys where their number is dynamic; 0: they are not few">
   ];
   let statistics = [
     Statistic<"numSelected", "num-selected", "Number of schedules chosen">,

@@ -1,0 +1,52 @@
+//===- FewRows.cpp - Batches of few queries on many keys ------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Analysis/FewRows.h"
+
+#include "fovea/Support/DebugLog.h"
+
+#define DEBUG_TYPE "attn-select-schedule"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+FewRows fovea::findFewRows(func::FuncOp function, machine::TargetAttr target,
+                           const ScheduleOptions &options) {
+  // Waves of blocks that parts of more tiles would be. (H200, 32 heads on 8, d
+  // = 128, 8k keys in 4 parts, us: 64 queries 89.5 to 32, 256, of two waves, 90
+  // to 84, in 8 parts 104.)
+  constexpr int64_t kMostWaves = 2;
+  SmallVector<AttentionOp> ops;
+  function.walk([&](AttentionOp op) { ops.push_back(op); });
+  if (ops.size() != 1)
+    return {};
+  AttentionOp op = ops.front();
+  RankedTensorType query = op.getQuery().getType();
+  // With parts of fixed sizes a row has the same bits whatever the lengths.
+  if (op.getSchedule() || op.getSplitSize() || !query.isDynamicDim(0) ||
+      !query.isDynamicDim(2) || query.isDynamicDim(1))
+    return {};
+  auto batch = SizePlace::find(function, op.getQuery(), 0),
+       queries = SizePlace::find(function, op.getQuery(), 2),
+       keys = SizePlace::find(function, op.getKey(), 2);
+  if (!batch || !queries)
+    return {};
+  ScheduleOptions forFew = options;
+  forFew.typicalRows = FewRows::kTypical;
+  ScheduleAttr schedule = selectSchedule(op, target, forFew);
+  if (!schedule || schedule.getSplit() < 2)
+    return {};
+  FewRows few = {*batch, *queries, keys, schedule.getQueryTile()};
+  int64_t heads = query.getDimSize(1);
+  few.mostTiles =
+      std::min(target.getCores() / (2 * heads),
+               kMostWaves * target.getCores() / (heads * schedule.getSplit()));
+  LDBG() << function.getName() << ": up to " << few.mostTiles
+         << " tiles of a head have " << schedule;
+  return few;
+}
