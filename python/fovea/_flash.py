@@ -243,7 +243,8 @@ def flash_attn_with_kvcache(
         sequence b are in page page_table[b, n]. What it has behind a sequence's
         length is not used.
     cu_seqlens_q, cu_seqlens_k_new: as in `flash_attn_varlen_func`, of q and of
-        k; cu_seqlens_q with max_seqlen_q, queries that no sequence exceeds.
+        k; cu_seqlens_q with max_seqlen_q, queries that no sequence exceeds. Results
+        of queries that belong to no sequence may be anything.
     k_descale, v_descale: beside caches of float8_e4m3fn, of which q has another
         type: f32 `[B, Hkv]`, what keys and values are multiplied by; 1 if None.
         New keys and values are of the type of the cache.

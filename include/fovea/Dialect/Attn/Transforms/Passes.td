@@ -363,6 +363,16 @@ def AttnTile : Pass<"attn-tile"> {
     the batch's results, of which the workspace then gets no row, and that row is
     not merged.
 
+    Sequences that lie packed are a batch of the longest one's length: a loop over
+    batches (`scf.forall`) in front copies the rows of each to its first ones, and a
+    loop behind copies rows of results from there. Such a loop behind is no reader
+    of results: tiles are written to what it copies to, with as many rows as it
+    would copy of them, and those of queries are slices of what the loop in front
+    copies from, if it copies as many. A loop over keys has no step for a tile
+    without a row. Where `blocks = dealt`, an `scf.forall` in front lists the
+    tiles that have a row, by the binary digits of the number of their steps, and
+    the loop over tiles runs through the list.
+
     Work around attention is also computed per tile, while the tile is near:
 
     - readers of the output that are elementwise (a residual, an output gate, a

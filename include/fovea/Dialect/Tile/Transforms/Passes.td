@@ -345,6 +345,9 @@ def TileHoistRows : Pass<"tile-hoist-rows"> {
     makes for each element. Of more than two such reads those stay in the loop of
     which more than `tile.extremes` matter: each takes registers in all steps.
 
+    A map in the loop that reads what the program has read in front of it, from
+    memory that is not written, as the length of its sequence, takes that.
+
     Maps over rows that are the same in all steps then, their extremes, and
     `tile.any` of what does not change move in front of the loop, too.
   }];
@@ -772,8 +775,9 @@ def TileNarrowPositions : Pass<"tile-narrow-positions"> {
     pass lets the loops over tiles of a launch, those whose constant step is more
     than one, count in 32 bits, and computes what else fits as
     `arith-int-range-narrowing` does: if bounds and steps of all these loops fit, by
-    MLIR's analysis of integer ranges. What maps compute of coordinates stays as it
-    is. `affine.min` and `affine.max` are expanded.
+    MLIR's analysis of integer ranges. Numbers of such a launch that a role publishes
+    for others in 64 bits are published in 32 where they fit. What maps compute of
+    coordinates stays as it is. `affine.min` and `affine.max` are expanded.
 
     It runs last of the passes on programs: others look for the forms that loops
     over items and keys have before.
