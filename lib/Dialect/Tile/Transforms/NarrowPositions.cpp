@@ -57,6 +57,8 @@ struct NarrowPositions
   void runOnOperation() override;
 };
 
+} // namespace
+
 /// Returns true if programs copy tiles of `shaped`, as of attention's operands:
 /// other tensors that they read, as tables of a mask, may have any size.
 static bool hasTiles(Value shaped) {
@@ -89,6 +91,7 @@ static SmallVector<PublishOp> getPublishes(ReadNumbersOp read) {
   return found;
 }
 
+namespace {
 /// Ranges of integers where no size of what programs copy exceeds that of
 /// positions.
 struct PositionRanges : IntegerRangeAnalysis {
