@@ -214,3 +214,51 @@ func.func @documents(%q: tensor<1x4x?x64xbf16>, %first: tensor<?xi32>) -> tensor
     : tensor<1x4x?x64xbf16>, tensor<1x4x?x64xbf16>, tensor<1x4x?x64xbf16> -> tensor<1x4x?x64xbf16>
   return %o : tensor<1x4x?x64xbf16>
 }
+
+// A group of warps ends its loop by a length that the program has read of its sequence, and
+// tests by it whether its first row needs the mask. Nothing is read again for that.
+
+// CHECK-LABEL: func @length
+// CHECK:       tile.launch
+// CHECK:       ^bb0(%{{[^:]*}}: index, %{{[^:]*}}: index, %[[B:[^:]*]]: index, %{{[^:]*}}: memref<2x4x?x64xbf16, {{[^>]*>}}>, %[[LENGTHS:[^:]*]]: memref<2xi32, {{[^>]*>}}>,
+// CHECK:         %[[FIRST:.*]] = arith.muli %{{.*}}, %c128 overflow<nsw> : index
+// CHECK-NEXT:    %[[ROWS:.*]] = affine.min
+// CHECK:         %[[LENGTH32:.*]] = memref.load %[[LENGTHS]][%[[B]]]
+// CHECK-NEXT:    %[[LENGTH:.*]] = arith.index_cast %[[LENGTH32]] : i32 to index
+// CHECK-NOT:     memref.load
+// CHECK:         %[[WHOLE:.*]] = arith.maxsi %{{.*}}, %c0 : index
+// CHECK-NEXT:    %[[END:.*]] = tile.of_rows %[[WHOLE]] rows 128 {
+// CHECK-NEXT:    ^bb0(%[[FROM:.*]]: index, %[[TO:.*]]: index):
+// CHECK-NEXT:      %[[LASTOFTILE:.*]] = arith.addi %[[ROWS]], %c-1 : index
+// CHECK-NEXT:      %[[LAST:.*]] = arith.minsi %[[TO]], %[[LASTOFTILE]] : index
+// CHECK-NEXT:      %[[ROW:.*]] = arith.addi %[[FIRST]], %[[LAST]] : index
+// CHECK-NEXT:      %[[KEY:.*]] = arith.addi %[[LENGTH]], %[[ROW]] : index
+// CHECK-NEXT:      %[[OWN:.*]] = arith.addi %[[KEY]], %c1 : index
+// CHECK-NEXT:      %[[LESS:.*]] = arith.minsi %[[OWN]], %[[WHOLE]] : index
+// CHECK-NEXT:      %[[SOME:.*]] = arith.maxsi %[[LESS]], %c0 : index
+// CHECK-NEXT:      %[[HAS:.*]] = arith.cmpi slt, %[[FROM]], %[[ROWS]] : index
+// CHECK-NEXT:      %[[ENDS:.*]] = arith.select %[[HAS]], %[[SOME]], %c0 : index
+// CHECK-NEXT:      tile.yield %[[ENDS]] : index
+// CHECK-NOT:     memref.load
+// CHECK:         scf.for %[[J:[^ ]*]] = %c0 to %[[END]] step %c64
+// CHECK:           %[[LASTKEY:.*]] = arith.addi %{{.*}}, %c-1 : index
+// CHECK-NEXT:      %[[PARTIAL:.*]] = arith.cmpi sgt, %[[LASTKEY]], %{{.*}} : index
+// CHECK-NEXT:      tile.of_rows %[[PARTIAL]] rows 128 {
+// CHECK-NEXT:      ^bb0(%[[FROM:.*]]: index, %{{.*}}: index):
+// CHECK-NEXT:        %[[ROW:.*]] = arith.addi %[[FIRST]], %[[FROM]] : index
+// CHECK-NEXT:        %[[SEEN:.*]] = arith.addi %[[ROW]], %[[LENGTH]] : index
+// CHECK-NEXT:        %[[MASKED:.*]] = arith.cmpi sgt, %[[LASTKEY]], %[[SEEN]] : index
+// CHECK-NEXT:        tile.yield %[[MASKED]] : i1
+func.func @length(%q: tensor<2x4x?x64xbf16>, %lengths: tensor<2xi32>) -> tensor<2x4x?x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %lengths[%b] : tensor<2xi32>
+      %n = arith.index_cast %x : i32 to index
+      %last = arith.addi %i, %n : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale>}
+    : tensor<2x4x?x64xbf16>, tensor<2x4x?x64xbf16>, tensor<2x4x?x64xbf16> -> tensor<2x4x?x64xbf16>
+  return %o : tensor<2x4x?x64xbf16>
+}

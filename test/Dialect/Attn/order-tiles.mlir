@@ -170,3 +170,52 @@ func.func @cut(%q: tensor<1x4x?x16xf16>, %end: tensor<?xi32>) -> tensor<1x4x?x16
     : tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16> -> tensor<1x4x?x16xf16>
   return %o : tensor<1x4x?x16xf16>
 }
+
+// -----
+
+// A length of the sequence is the same for all of its tiles: under a causal mask behind it
+// they are in order as they are without one, and no table is made.
+// CHECK-LABEL: func @lengths
+// CHECK-NOT:   scf.forall (
+// CHECK:       scf.forall (%[[B:.*]], %{{.*}}, %[[I:.*]]) = (0, 0, 0) to (2, 4, %[[ROWS:.*]]) step (1, 1, 64)
+// CHECK-NEXT:    affine.apply affine_map<(d0)[s0] -> (-d0 + (s0 ceildiv 64) * 64 - 64)>(%[[I]])[%[[ROWS]]]
+// CHECK:         tensor.extract %{{.*}}[%[[B]]] : tensor<2xi32>
+// CHECK-NOT:   scf.forall (
+// CHECK:       return
+func.func @lengths(%q: tensor<2x4x?x16xf16>, %lengths: tensor<2xi32>) -> tensor<2x4x?x16xf16> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %e = tensor.extract %lengths[%b] : tensor<2xi32>
+      %n = arith.index_cast %e : i32 to index
+      %last = arith.addi %i, %n : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = persistent>}
+    : tensor<2x4x?x16xf16>, tensor<2x4x?x16xf16>, tensor<2x4x?x16xf16> -> tensor<2x4x?x16xf16>
+  return %o : tensor<2x4x?x16xf16>
+}
+
+// -----
+
+// A length is read of a tile's own sequence, so tiles may differ, which tables know.
+// CHECK-LABEL: func @indirect
+// CHECK-COUNT-3: scf.forall (%{{[^,]*}}, %{{[^,]*}}) in (2, %{{.*}})
+// CHECK:       scf.forall (%[[B:.*]], %{{.*}}, %[[I:.*]]) = (0, 0, 0)
+// CHECK-NEXT:    arith.divsi %[[I]], %c64
+func.func @indirect(%q: tensor<2x4x?x16xf16>, %ids: tensor<2x?xi32>, %lengths: tensor<2xi32>) -> tensor<2x4x?x16xf16> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %c64 = arith.constant 64 : index
+      %tile = arith.divui %i, %c64 : index
+      %id = tensor.extract %ids[%b, %tile] : tensor<2x?xi32>
+      %own = arith.index_cast %id : i32 to index
+      %e = tensor.extract %lengths[%own] : tensor<2xi32>
+      %n = arith.index_cast %e : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = persistent>}
+    : tensor<2x4x?x16xf16>, tensor<2x4x?x16xf16>, tensor<2x4x?x16xf16> -> tensor<2x4x?x16xf16>
+  return %o : tensor<2x4x?x16xf16>
+}

@@ -85,11 +85,6 @@
 
 // -----
 
-// expected-error@+1 {{order must be longest_first where blocks are dealt tiles, but is linear}}
-#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, queries = sequences, blocks = dealt>
-
-// -----
-
 // expected-error@+1 {{blocks must be of tiles on a host, but are dealt}}
 #schedule = #attn.schedule<tile = 64x64, order = longest_first, queries = sequences, blocks = dealt>
 

@@ -333,3 +333,232 @@ func.func @many_extremes(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: mem
   }
   return
 }
+
+// What the program has read in front of the loop, a map in the loop takes, where it computes
+// the place in the same way, and where a condition holds, too: the sequence of a block, and
+// the first key of that. Other reads stay.
+// CHECK-LABEL: func.func @read_before(
+// CHECK:         ^bb0(%[[BLOCK:[^:]*]]: index, %{{[^:]*}}: memref<?x64xbf16, {{[^>]*>>}}, %[[FIRST:[^:]*]]: memref<?xi32
+// CHECK:         %[[NEXT:.*]] = arith.addi %[[BLOCK]], %c1 : index
+// CHECK-NEXT:    %[[ID:.*]] = memref.load %[[FIRST]][%[[NEXT]]]
+// CHECK-NEXT:    %[[PLACE:.*]] = arith.index_cast %[[ID]] : i32 to index
+// CHECK-NEXT:    %[[KEY:.*]] = memref.load %[[FIRST]][%[[PLACE]]]
+// CHECK:         scf.for
+// CHECK:           tile.map
+// CHECK-NOT:         memref.load
+// CHECK:             scf.if
+// CHECK-NEXT:          %[[OTHER:.*]] = memref.load %[[FIRST]][%[[BLOCK]]]
+// CHECK-NEXT:          arith.addi %[[KEY]], %[[OTHER]] : i32
+// CHECK-NOT:         memref.load
+// CHECK:         tile.store
+func.func @read_before(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %first : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %next = arith.addi %block, %c1 : index
+    %id = memref.load %F[%next] : !n
+    %place = arith.index_cast %id : i32 to index
+    %key = memref.load %F[%place] : !n
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %m = tile.map ins(%acc : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %again = arith.addi %block, %c1 : index
+        %own_id = memref.load %F[%again] : !n
+        %own_place = arith.index_cast %own_id : i32 to index
+        %own = memref.load %F[%own_place] : !n
+        %past = arith.cmpi sge, %r, %c : index
+        %z = scf.if %past -> (i32) {
+          %other = memref.load %F[%block] : !n
+          %both = arith.addi %own, %other : i32
+          scf.yield %both : i32
+        } else {
+          scf.yield %own : i32
+        }
+        %y = arith.sitofp %z : i32 to f32
+        tile.yield %y : f32
+      } -> !s
+      scf.yield %m : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// Of another place, or computed by another op, is another number.
+// CHECK-LABEL: func.func @other_places(
+// CHECK:         ^bb0(%[[BLOCK:[^:]*]]: index, %{{[^:]*}}: memref<?x64xbf16, {{[^>]*>>}}, %[[FIRST:[^:]*]]: memref<?xi32
+// CHECK:         memref.load %[[FIRST]]
+// CHECK:         scf.for
+// CHECK:           tile.map
+// CHECK:             %[[LESS:.*]] = arith.subi %[[BLOCK]], %c1 : index
+// CHECK-NEXT:        %[[X:.*]] = memref.load %[[FIRST]][%[[LESS]]]
+// CHECK-NEXT:        %[[MORE:.*]] = arith.addi %[[BLOCK]], %c64 : index
+// CHECK-NEXT:        %[[Y:.*]] = memref.load %[[FIRST]][%[[MORE]]]
+// CHECK-NEXT:        arith.addi %[[X]], %[[Y]] : i32
+func.func @other_places(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %first : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %next = arith.addi %block, %c1 : index
+    %id = memref.load %F[%next] : !n
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %m = tile.map ins(%acc : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %less = arith.subi %block, %c1 : index
+        %x = memref.load %F[%less] : !n
+        %more = arith.addi %block, %c64 : index
+        %w = memref.load %F[%more] : !n
+        %z = arith.addi %x, %w : i32
+        %v = arith.addi %z, %id : i32
+        %y = arith.sitofp %v : i32 to f32
+        tile.yield %y : f32
+      } -> !s
+      scf.yield %m : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// What the launch writes may be another number by then.
+// CHECK-LABEL: func.func @written(
+// CHECK:         ^bb0(%[[BLOCK:[^:]*]]: index, {{.*}}, %[[OUT:[^:]*]]: memref<?x64xf32, {{[^>]*>}}>):
+// CHECK:         memref.load %[[OUT]][%[[BLOCK]], %c0]
+// CHECK:         scf.for
+// CHECK:           tile.map
+// CHECK:             memref.load %[[OUT]][%[[BLOCK]], %c0]
+func.func @written(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %first : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %id = memref.load %O[%block, %c0] : !o
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %m = tile.map ins(%acc : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %x = memref.load %O[%block, %c0] : !o
+        %y = arith.addf %x, %id : f32
+        tile.yield %y : f32
+      } -> !s
+      scf.yield %m : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// What is read behind the loop is not known in it.
+// CHECK-LABEL: func.func @read_behind(
+// CHECK:         ^bb0(%[[BLOCK:[^:]*]]: index, %{{[^:]*}}: memref<?x64xbf16, {{[^>]*>>}}, %[[FIRST:[^:]*]]: memref<?xi32
+// CHECK:         scf.for
+// CHECK:           tile.map
+// CHECK:             %[[X:.*]] = memref.load %[[FIRST]][%[[BLOCK]]]
+// CHECK-NEXT:        arith.sitofp %[[X]]
+// CHECK:         %[[LATE:.*]] = memref.load %[[FIRST]][%[[BLOCK]]]
+// CHECK-NEXT:    %[[PLACE:.*]] = arith.index_cast %[[LATE]]
+// CHECK-NEXT:    tile.store %{{.*}}[%[[PLACE]], %c0]
+func.func @read_behind(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %first : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %m = tile.map ins(%acc : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %x = memref.load %F[%block] : !n
+        %y = arith.sitofp %x : i32 to f32
+        tile.yield %y : f32
+      } -> !s
+      scf.yield %m : !s
+    }
+    %late = memref.load %F[%block] : !n
+    %place = arith.index_cast %late : i32 to index
+    tile.store %sum, %O[%place, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// A place that changes with the loop is not the one in front.
+// CHECK-LABEL: func.func @moving(
+// CHECK:         scf.for %[[J:[^ ]*]] =
+// CHECK:           tile.map
+// CHECK:             %[[PLACE:.*]] = arith.addi %[[J]], %c1 : index
+// CHECK-NEXT:        memref.load %{{.*}}[%[[PLACE]]]
+func.func @moving(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %first : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %place = arith.addi %c0, %c1 : index
+    %id = memref.load %F[%place] : !n
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %m = tile.map ins(%acc : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %next = arith.addi %j, %c1 : index
+        %x = memref.load %F[%next] : !n
+        %z = arith.addi %x, %id : i32
+        %y = arith.sitofp %z : i32 to f32
+        tile.yield %y : f32
+      } -> !s
+      scf.yield %m : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// The least and the greatest of the same numbers are two places.
+// CHECK-LABEL: func.func @other_extreme(
+// CHECK:         %[[LEAST:.*]], %[[GREATEST:.*]] = tile.extremes
+// CHECK:         %[[AT:.*]] = arith.index_cast %[[LEAST]]
+// CHECK:         %[[OTHER:.*]] = arith.index_cast %[[GREATEST]]
+// CHECK:         %[[EARLY:.*]] = memref.load %{{.*}}[%[[AT]]]
+// CHECK:         %[[OWN:.*]] = memref.load %{{.*}}[%[[OTHER]]]
+// CHECK-NEXT:    arith.addi %[[OWN]], %[[EARLY]] : i32
+func.func @other_extreme(%first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%first : memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %tests = tile.map {
+    ^bb0(%r: index):
+      %own = memref.load %F[%r] : !n
+      tile.yield %own : i32
+    } -> !tile.fragment<64xi32>
+    %least, %greatest = tile.extremes %tests : !tile.fragment<64xi32>
+    %li = arith.index_cast %least : i32 to index
+    %gi = arith.index_cast %greatest : i32 to index
+    %early = memref.load %F[%li] : !n
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %m = tile.map ins(%acc : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %own = memref.load %F[%gi] : !n
+        %x = arith.addi %own, %early : i32
+        %f = arith.sitofp %x : i32 to f32
+        tile.yield %f : f32
+      } -> !s
+      scf.yield %m : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}

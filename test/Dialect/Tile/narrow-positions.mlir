@@ -63,15 +63,18 @@ func.func @size(%q: memref<?x64xbf16>, %ends: memref<?xi32>, %out: memref<?x64xf
   return
 }
 
-// A number that passes through a ring is as small as the one that the other role publishes.
+// A number that passes through a ring is as small as the one that the other role publishes,
+// and has 32 bits there.
 // CHECK-LABEL: func.func @published(
 // CHECK:         tile.role "deal"
 // CHECK:           %[[SMALL:.*]] = arith.minsi %{{.*}}, %{{.*}} : i32
 // CHECK-NEXT:      %[[INDEX:.*]] = arith.index_castui %[[SMALL]] : i32 to index
 // CHECK-NEXT:      %[[WIDE:.*]] = arith.index_cast %[[INDEX]] : index to i64
-// CHECK:           tile.publish %[[WIDE]]
+// CHECK:           %[[HALF:.*]] = arith.trunci %[[WIDE]] : i64 to i32
+// CHECK-NEXT:      tile.publish %[[HALF]] into %{{.*}}, i32
 // CHECK:         tile.role "compute"
-// CHECK:           %[[NUMBER:.*]] = tile.read_numbers
+// CHECK:           %[[READ:.*]] = tile.read_numbers %{{.*}} -> i32
+// CHECK-NEXT:      %[[NUMBER:.*]] = arith.extsi %[[READ]] : i32 to i64
 // CHECK:           %[[TO:.*]] = arith.index_cast %[[NUMBER]] : i64 to index
 // CHECK:           %[[END:.*]] = arith.index_cast %[[TO]] : index to i32
 // CHECK:           scf.for %{{.*}} = %c0_i32 to %[[END]] step %c64_i32 {{.*}} : i32 {
@@ -431,6 +434,249 @@ func.func @table(%numbers: memref<?xi64>, %out: memref<?x64xf32>, %n: index) {
       scf.yield %x : !s
     }
     tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+!wide_ring = !tile.ring<2 x !tile.shared<1x8xi32>>
+
+// Numbers of 64 bits that fit in 32 are published in these, negative ones too, and each role
+// that reads them widens them again; one that may be any number stays, and so does one of
+// 32 bits.
+// CHECK-LABEL: func.func @numbers(
+// CHECK-SAME:    %[[ANY:[^:]*]]: i64) {
+// CHECK:         tile.role "deal"
+// CHECK:           %[[OWN:.*]] = memref.load
+// CHECK:           %[[WIDE:.*]] = arith.index_cast %{{.*}} : index to i64
+// CHECK:           %[[SMALL:.*]] = arith.trunci %[[WIDE]] : i64 to i32
+// CHECK:           tile.publish %[[SMALL]], %[[ANY]], %[[OWN]] into %{{.*}} : !tile.ring<2 x !tile.shared<1x8xi32>>, i32, i64, i32
+// CHECK:         tile.role "compute"
+// CHECK:           %[[READ:.*]]:3 = tile.read_numbers %{{.*}} -> i32, i64, i32
+// CHECK-NEXT:      %[[FROM:.*]] = arith.extsi %[[READ]]#0 : i32 to i64
+// CHECK:           arith.index_cast %[[FROM]] : i64 to index
+// CHECK:         tile.role "load"
+// CHECK:           %[[READ:.*]]:3 = tile.read_numbers %{{.*}} -> i32, i64, i32
+// CHECK-NEXT:      %[[FROM:.*]] = arith.extsi %[[READ]]#0 : i32 to i64
+// CHECK-NEXT:      arith.addi %[[FROM]], %[[READ]]#1 : i64
+func.func @numbers(%ends: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %any: i64) {
+  %c0 = arith.constant 0 : index
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
+  tile.launch grid(%n) warps 4 ins(%ends : memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %E: !n, %O: !o):
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %ring = tile.ring : !wide_ring
+    %other_ring = tile.ring : !wide_ring
+    tile.roles {
+      tile.role "deal" warps 1 single {
+        %own = memref.load %E[%block] : !n
+        %end = arith.index_cast %own : i32 to index
+        %less = arith.minsi %end, %keys : index
+        %small = arith.index_cast %less : index to i64
+        %slot = tile.acquire %ring[%block] : !wide_ring
+        tile.publish %small, %any, %own into %slot signals %ring[%block] : !wide_ring, i64, i64, i32
+      }
+      tile.role "compute" warps 4 {
+        %tile = tile.wait %ring[%block] : !wide_ring
+        %from, %other, %number = tile.read_numbers %tile : !tile.shared<1x8xi32> -> i64, i64, i32
+        tile.release %ring[%block] : !wide_ring
+        %first = arith.index_cast %from : i64 to index
+        %acc0 = tile.fill %zero : !s
+        %sum = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+          %x = tile.load %O[%j, %c0] dims [0, 1] : !o -> !s
+          scf.yield %x : !s
+        }
+        tile.store %sum, %O[%first, %c0] dims [0, 1] : !s, !o
+      }
+      tile.role "load" warps 1 single {
+        %tile = tile.wait %ring[%block] : !wide_ring
+        %from, %other, %number = tile.read_numbers %tile : !tile.shared<1x8xi32> -> i64, i64, i32
+        %both = arith.addi %from, %other : i64
+        tile.release %ring[%block] : !wide_ring
+        %place = arith.index_cast %both : i64 to index
+        %line = memref.load %E[%place] : !n
+        %slot = tile.acquire %other_ring[%block] : !wide_ring
+        tile.publish %both, %line into %slot signals %other_ring[%block] : !wide_ring, i64, i32
+      }
+    }
+  }
+  return
+}
+
+// Of two ops that publish to a ring one may publish any first number, and the other one any
+// second one, so that only the third ones have 32 bits, in both.
+// CHECK-LABEL: func.func @one_number(
+// CHECK-SAME:    %[[ANY:[^:]*]]: i64) {
+// CHECK:         %[[WIDE:.*]] = arith.index_cast %{{.*}} : index to i64
+// CHECK:         %[[SMALL:.*]] = arith.trunci %[[WIDE]] : i64 to i32
+// CHECK:         tile.publish %[[WIDE]], %[[ANY]], %[[SMALL]] into %{{.*}}, i64, i64, i32
+// CHECK:         %[[OTHER:.*]] = arith.trunci %[[WIDE]] : i64 to i32
+// CHECK:         tile.publish %[[ANY]], %[[WIDE]], %[[OTHER]] into %{{.*}}, i64, i64, i32
+// CHECK:         %[[READ:.*]]:3 = tile.read_numbers %{{.*}} -> i64, i64, i32
+// CHECK-NEXT:    %[[THIRD:.*]] = arith.extsi %[[READ]]#2 : i32 to i64
+// CHECK:         %[[BOTH:.*]] = arith.addi %[[READ]]#0, %[[READ]]#1 : i64
+// CHECK:         arith.addi %[[BOTH]], %[[THIRD]] : i64
+func.func @one_number(%ends: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %any: i64) {
+  %c0 = arith.constant 0 : index
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
+  tile.launch grid(%n) warps 4 ins(%ends : memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %E: !n, %O: !o):
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %ring = tile.ring : !wide_ring
+    tile.roles {
+      tile.role "deal" warps 1 single {
+        %own = memref.load %E[%block] : !n
+        %end = arith.index_cast %own : i32 to index
+        %less = arith.minsi %end, %keys : index
+        %small = arith.index_cast %less : index to i64
+        %slot = tile.acquire %ring[%block] : !wide_ring
+        tile.publish %small, %any, %small into %slot signals %ring[%block] : !wide_ring, i64, i64, i64
+        %other_slot = tile.acquire %ring[%n] : !wide_ring
+        tile.publish %any, %small, %small into %other_slot signals %ring[%n] : !wide_ring, i64, i64, i64
+      }
+      tile.role "compute" warps 4 {
+        %tile = tile.wait %ring[%block] : !wide_ring
+        %one, %two, %three = tile.read_numbers %tile : !tile.shared<1x8xi32> -> i64, i64, i64
+        %both = arith.addi %one, %two : i64
+        %from = arith.addi %both, %three : i64
+        tile.release %ring[%block] : !wide_ring
+        %first = arith.index_cast %from : i64 to index
+        %acc0 = tile.fill %zero : !s
+        %sum = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+          %x = tile.load %O[%j, %c0] dims [0, 1] : !o -> !s
+          scf.yield %x : !s
+        }
+        tile.store %sum, %O[%first, %c0] dims [0, 1] : !s, !o
+      }
+    }
+  }
+  return
+}
+
+// Where a loop over tiles counts in 64 bits, numbers stay, too.
+// CHECK-LABEL: func.func @wide_loop(
+// CHECK-NOT:     arith.trunci
+// CHECK:         tile.publish %{{.*}} into %{{.*}}, i64
+// CHECK:         tile.read_numbers %{{.*}} -> i64
+// CHECK:         scf.for %{{.*}} = %c0 to %{{.*}} step %c64 {{.*}} -> (!tile.fragment<64x64xf32>) {
+func.func @wide_loop(%ends: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %any: i64) {
+  %c0 = arith.constant 0 : index
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
+  tile.launch grid(%n) warps 4 ins(%ends : memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %E: !n, %O: !o):
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %ring = tile.ring : !wide_ring
+    tile.roles {
+      tile.role "deal" warps 1 single {
+        %own = memref.load %E[%block] : !n
+        %end = arith.index_cast %own : i32 to index
+        %less = arith.minsi %end, %keys : index
+        %small = arith.index_cast %less : index to i64
+        %slot = tile.acquire %ring[%block] : !wide_ring
+        tile.publish %small into %slot signals %ring[%block] : !wide_ring, i64
+      }
+      tile.role "compute" warps 4 {
+        %tile = tile.wait %ring[%block] : !wide_ring
+        %from = tile.read_numbers %tile : !tile.shared<1x8xi32> -> i64
+        tile.release %ring[%block] : !wide_ring
+        %first = arith.index_cast %from : i64 to index
+        %to = arith.index_cast %any : i64 to index
+        %acc0 = tile.fill %zero : !s
+        %sum = scf.for %j = %c0 to %to step %c64 iter_args(%acc = %acc0) -> (!s) {
+          %x = tile.load %O[%j, %c0] dims [0, 1] : !o -> !s
+          scf.yield %x : !s
+        }
+        tile.store %sum, %O[%first, %c0] dims [0, 1] : !s, !o
+      }
+    }
+  }
+  return
+}
+
+// Numbers stay wide in a ring of which a read is not known, as it may be of one slot or
+// another,
+// CHECK-LABEL: func.func @either_slot(
+// CHECK:         tile.publish %{{.*}} into %{{.*}}, i64
+!wide_slot = !tile.ring<2 x !tile.shared<1x4xi32>>
+func.func @either_slot(%ends: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %is: i1) {
+  %c0 = arith.constant 0 : index
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
+  tile.launch grid(%n) warps 4 ins(%ends : memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %E: !n, %O: !o):
+    %c64 = arith.constant 64 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %ring = tile.ring : !wide_slot
+    tile.roles {
+      tile.role "deal" warps 1 single {
+        %own = memref.load %E[%block] : !n
+        %end = arith.index_cast %own : i32 to index
+        %some = arith.maxsi %end, %c0 : index
+        %wide = arith.index_cast %some : index to i64
+        %slot = tile.acquire %ring[%block] : !wide_slot
+        tile.publish %wide into %slot signals %ring[%block] : !wide_slot, i64
+      }
+      tile.role "compute" warps 4 {
+        %t0 = tile.wait %ring[%block] : !wide_slot
+        %t1 = tile.wait %ring[%c1] : !wide_slot
+        %tile = arith.select %is, %t0, %t1 : !tile.shared<1x4xi32>
+        %other = tile.read_numbers %tile : !tile.shared<1x4xi32> -> i64
+        %number = tile.read_numbers %t0 : !tile.shared<1x4xi32> -> i64
+        tile.release %ring[%block] : !wide_slot
+        %both = arith.addi %other, %number : i64
+        %x = arith.trunci %both : i64 to i32
+        %f = arith.sitofp %x : i32 to f32
+        %acc0 = tile.fill %f : !s
+        %sum = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+          %y = tile.load %O[%j, %c0] dims [0, 1] : !o -> !s
+          scf.yield %y : !s
+        }
+        tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+      }
+    }
+  }
+  return
+}
+
+// or reads other numbers than there are.
+// CHECK-LABEL: func.func @fewer_read(
+// CHECK:         tile.publish %{{.*}} into %{{.*}}, i64, i64
+func.func @fewer_read(%ends: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %is: i1) {
+  %c0 = arith.constant 0 : index
+  %keys = memref.dim %out, %c0 : memref<?x64xf32>
+  tile.launch grid(%n) warps 4 ins(%ends : memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %E: !n, %O: !o):
+    %c64 = arith.constant 64 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %ring = tile.ring : !wide_slot
+    tile.roles {
+      tile.role "deal" warps 1 single {
+        %own = memref.load %E[%block] : !n
+        %end = arith.index_cast %own : i32 to index
+        %some = arith.maxsi %end, %c0 : index
+        %wide = arith.index_cast %some : index to i64
+        %slot = tile.acquire %ring[%block] : !wide_slot
+        tile.publish %wide, %wide into %slot signals %ring[%block] : !wide_slot, i64, i64
+      }
+      tile.role "compute" warps 4 {
+        %t0 = tile.wait %ring[%block] : !wide_slot
+        %other, %o2 = tile.read_numbers %t0 : !tile.shared<1x4xi32> -> i64, i64
+        %number = tile.read_numbers %t0 : !tile.shared<1x4xi32> -> i64
+        tile.release %ring[%block] : !wide_slot
+        %both = arith.addi %other, %number : i64
+        %x = arith.trunci %both : i64 to i32
+        %f = arith.sitofp %x : i32 to f32
+        %acc0 = tile.fill %f : !s
+        %sum = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+          %y = tile.load %O[%j, %c0] dims [0, 1] : !o -> !s
+          scf.yield %y : !s
+        }
+        tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+      }
+    }
   }
   return
 }

@@ -305,10 +305,6 @@ LogicalResult ScheduleAttr::verify(
   if (blocks != Blocks::Tiles && warps == 0)
     return emitError() << "blocks must be of tiles on a host, but are "
                        << stringifyEnum(blocks);
-  if (blocks == Blocks::Dealt && order != WorkOrder::LongestFirst)
-    return emitError() << "order must be longest_first where blocks are dealt "
-                          "tiles, but is "
-                       << stringifyEnum(order);
   if ((blocks == Blocks::Shared || blocks == Blocks::Dealt) && gradients)
     return emitError() << "blocks must not be " << stringifyEnum(blocks)
                        << " in a schedule of gradients";

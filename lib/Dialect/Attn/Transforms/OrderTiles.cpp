@@ -61,7 +61,7 @@ private:
       llvm::function_ref<std::pair<SmallVector<OpFoldResult>, OpFoldResult>(
           IndexMath &, ValueRange item)>
           emit);
-  bool dependsOnTile(Operation *op);
+  bool readsAtTile();
   SmallVector<Value> findSizes();
   void endAt(RewriterBase &rewriter, OpFoldResult count);
 
@@ -77,15 +77,20 @@ private:
 };
 } // namespace
 
-/// Returns true if `op`, of the slice, computes from the tile's number.
-bool OrderedLoop::dependsOnTile(Operation *op) {
-  return llvm::any_of(op->getOperands(), [&](Value operand) {
-    if (operand == items.getInductionVar(kTileDim))
+/// Returns true if the slice reads a tensor by the tile's number.
+bool OrderedLoop::readsAtTile() {
+  SmallPtrSet<Operation *, 16> ofTile;
+  for (Operation *op : slice.getOps()) {
+    bool dependsOnTile = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return operand == items.getInductionVar(kTileDim) ||
+             ofTile.contains(operand.getDefiningOp());
+    });
+    if (dependsOnTile && isa<tensor::ExtractOp>(op))
       return true;
-    Operation *other = operand.getDefiningOp();
-    return other && llvm::is_contained(slice.getOps(), other) &&
-           dependsOnTile(other);
-  });
+    if (dependsOnTile)
+      ofTile.insert(op);
+  }
+  return false;
 }
 
 std::optional<StringRef> OrderedLoop::analyze() {
@@ -94,9 +99,7 @@ std::optional<StringRef> OrderedLoop::analyze() {
   if (items.getRank() <= kTileDim ||
       !llvm::all_of(needed, [&](Value value) { return slice.collect(value); }))
     return "has bounds of keys that the parallel loop computes";
-  if (llvm::none_of(slice.getOps(), [&](Operation *op) {
-        return isa<tensor::ExtractOp>(op) && dependsOnTile(op);
-      }))
+  if (!readsAtTile())
     return "has bounds of keys that no tensor decides for each tile";
   sizes = findSizes();
   llvm::append_range(needed, sizes);

@@ -111,12 +111,18 @@ std::optional<RowRead> RowRead::get(memref::LoadOp read, scf::ForOp loop) {
   return found;
 }
 
+/// Returns true if results of two ops have the same number.
+static bool areSameResult(Value a, Value b) {
+  return cast<OpResult>(a).getResultNumber() ==
+         cast<OpResult>(b).getResultNumber();
+}
+
 bool RowRead::isSame(Value own, Value value, RowRead &other) {
   if (own == getRow() || value == other.getRow())
     return own == getRow() && value == other.getRow();
   Operation *op = own.getDefiningOp(), *same = value.getDefiningOp();
   if (own == value || !op || !same || !slice.contains(op) ||
-      !other.slice.contains(same))
+      !other.slice.contains(same) || !areSameResult(own, value))
     return own == value;
   return OperationEquivalence::isEquivalentTo(
       op, same, [&](Value a, Value b) { return success(isSame(a, b, other)); },
@@ -222,7 +228,7 @@ static void hoistUnchanging(scf::ForOp loop) {
 /// Returns true if `a`, perhaps in a loop, is computed as `b` is.
 static bool isComputedAs(Value a, Value b) {
   Operation *op = a.getDefiningOp(), *other = b.getDefiningOp();
-  if (a == b || !op || !other || !isPure(op))
+  if (a == b || !op || !other || !isPure(op) || !areSameResult(a, b))
     return a == b;
   return OperationEquivalence::isEquivalentTo(
       op, other, [](Value x, Value y) { return success(isComputedAs(x, y)); },

@@ -28,7 +28,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallBitVector.h"
 
 #define DEBUG_TYPE "tile-narrow-positions"
@@ -197,28 +196,43 @@ static bool isNarrow(DataFlowSolver &solver, scf::ForOp loop) {
          fits(solver, loop.getUpperBound(), *loop.getConstantStep());
 }
 
-/// Returns the numbers in slots of the launch's rings, and which of them fit.
-static SmallVector<NarrowNumbers> findNumbers(DataFlowSolver &solver,
-                                              LaunchOp launch) {
-  llvm::MapVector<Value, NarrowNumbers> found;
-  launch.walk([&](ReadNumbersOp read) {
-    SmallVector<PublishOp> publishes = getPublishes(read);
-    if (publishes.empty())
-      return;
-    NarrowNumbers &numbers = found[publishes.front().getRing()];
+/// Returns the numbers in the slots of a ring, and which of them fit, if all ops
+/// that publish and read them are known.
+static std::optional<NarrowNumbers> findNumbers(DataFlowSolver &solver,
+                                                RingOp ring) {
+  NarrowNumbers numbers;
+  SmallVector<Operation *> ops;
+  for (Operation *user : ring->getUsers()) {
+    if (auto publish = dyn_cast<PublishOp>(user))
+      numbers.publishes.push_back(publish);
+    else if (auto wait = dyn_cast<WaitOp>(user))
+      llvm::append_range(ops, wait->getUsers());
+    else if (!isa<AcquireOp, ReleaseOp>(user))
+      return std::nullopt;
+  }
+  for (Operation *op : ops) {
+    auto read = dyn_cast<ReadNumbersOp>(op);
+    if (!read)
+      return std::nullopt;
     numbers.reads.push_back(read);
-    if (!numbers.publishes.empty())
-      return;
-    numbers.areNarrow.resize(read.getNumbers().size());
-    for (auto [place, number] : llvm::enumerate(read.getNumbers()))
-      numbers.areNarrow[place] =
-          number.getType().isInteger(64) &&
-          llvm::all_of(publishes, [&, place = place](PublishOp publish) {
-            return fits(solver, publish.getNumbers()[place]);
-          });
-    numbers.publishes = std::move(publishes);
-  });
-  return llvm::map_to_vector(found, [](auto &each) { return each.second; });
+  }
+  if (numbers.publishes.empty() || numbers.reads.empty())
+    return std::nullopt;
+  TypeRange types = numbers.publishes.front().getNumbers().getTypes();
+  auto areAlike = [&](auto op) {
+    return llvm::equal(op.getNumbers().getTypes(), types);
+  };
+  if (!llvm::all_of(numbers.publishes, areAlike) ||
+      !llvm::all_of(numbers.reads, areAlike))
+    return std::nullopt;
+  numbers.areNarrow.resize(types.size());
+  for (auto [place, type] : llvm::enumerate(types))
+    numbers.areNarrow[place] =
+        type.isInteger(64) &&
+        llvm::all_of(numbers.publishes, [&, place = place](PublishOp publish) {
+          return fits(solver, publish.getNumbers()[place]);
+        });
+  return numbers;
 }
 
 /// Publishes the numbers that fit in 32 bits.
@@ -296,7 +310,10 @@ void NarrowPositions::runOnOperation() {
         }))
       continue;
     llvm::append_range(loops, own);
-    llvm::append_range(numbers, findNumbers(solver, launch));
+    launch.walk([&](RingOp ring) {
+      if (std::optional<NarrowNumbers> found = findNumbers(solver, ring))
+        numbers.push_back(std::move(*found));
+    });
     launch.walk<WalkOrder::PreOrder>([&](Operation *op) {
       // What maps compare has a form of its own.
       if (isa<MapOp>(op))

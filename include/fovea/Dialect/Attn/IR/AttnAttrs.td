@@ -254,8 +254,9 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       which computes one tile after another: copies run ahead into the next
       tile. With `longest_first` blocks take tiles from the longest to the
       shortest, there and back, so that all have as much to do; `dealt`, forward
-      pass and `longest_first` only: as `persistent`, but a block gets the next
-      tile when it is free (`--tile-deal-items`); or `shared`, forward pass in
+      pass only: as `persistent`, but a block gets the next tile when it is free
+      (`--tile-deal-items`), in the order of a list where that is `linear`; or
+      `shared`, forward pass in
       `linear` order only: as `persistent`, but the keys of the last tiles are
       divided among the blocks, so that none waits while others compute the last
       round (`--tile-share-items`). A row's bits then depend on the place of its

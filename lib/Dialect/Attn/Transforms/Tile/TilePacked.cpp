@@ -301,10 +301,19 @@ static bool readsRowsBehind(scf::ForallOp loop,
   });
 }
 
+/// Returns true if nothing else reads any result of `loop`: its tiles then have
+/// no rows but those that are copied.
+static bool readsAlone(RowCopies &scatter, scf::ForallOp loop) {
+  unsigned used = llvm::count_if(
+      loop.getResults(), [](OpResult result) { return !result.use_empty(); });
+  return used == scatter.size();
+}
+
 scf::ForallOp fovea::attn::fuseScatter(RewriterBase &rewriter,
                                        scf::ForallOp loop) {
   std::optional<RowCopies> scatter = findScatter(loop);
-  if (!scatter || !scatter->hasBatchesOf(loop))
+  if (!scatter || !scatter->hasBatchesOf(loop) ||
+      !readsAlone(*scatter, loop))
     return {};
   SmallVector<Value> inits = llvm::to_vector_of<Value>(loop.getOutputs());
   SmallVector<tensor::ParallelInsertSliceOp> tiles;

@@ -1,0 +1,335 @@
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --canonicalize --cse --split-input-file --mlir-print-local-scope | FileCheck %s
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --canonicalize --cse --split-input-file | fovea-opt --split-input-file --mlir-print-local-scope | FileCheck %s
+
+// Blocks get tiles when they are free, so a loop in front lists the tiles that packed
+// sequences have, and no block gets one without a row. Each of the tiles that sequences
+// may have is of a batch and has a place there.
+
+// CHECK-LABEL: func @listed
+// CHECK-SAME:    %[[QUERY:[^:]*]]: tensor<?x2x?x64xbf16>, %[[KEY:[^:]*]]: tensor<?x2x?x64xbf16>, %[[STARTS:[^:]*]]: tensor<?xi32>, %[[LENGTHS:[^:]*]]: tensor<?xi32>
+// CHECK-DAG:   %[[ROWS:.*]] = tensor.dim %[[QUERY]], %c2
+// CHECK-DAG:   %[[BATCH:.*]] = tensor.dim %[[QUERY]], %c0
+// CHECK:       %[[MOST:.*]] = arith.ceildivsi %[[ROWS]], %c64
+// CHECK-NEXT:  %[[SIZE:.*]] = arith.muli %[[BATCH]], %[[MOST]]
+// CHECK:       %[[LIST:.*]]:3 = scf.forall (%[[W:.*]]) in (%[[SIZE]]) shared_outs(%[[BOUT:.*]] = %{{.*}}, %[[TOUT:.*]] = %{{.*}}, %[[UOUT:.*]] = %{{.*}}) -> (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) {
+// CHECK-NEXT:    %[[B:.*]] = arith.divsi %[[W]], %[[MOST]]
+// CHECK-NEXT:    %[[BEFORE:.*]] = arith.muli %[[B]], %[[MOST]]
+// CHECK-NEXT:    %[[T:.*]] = arith.subi %[[W]], %[[BEFORE]]
+// A sequence has tiles of its own number, none of fewer than no rows.
+// CHECK:         %[[OWN:.*]] = arith.minsi %{{.*}}, %[[ROWS]]
+// CHECK-NEXT:    %[[SOME:.*]] = arith.maxsi %[[OWN]], %c0
+// CHECK-NEXT:    %[[NUMBER:.*]] = arith.ceildivsi %[[SOME]], %c64
+// CHECK-NEXT:    %[[TILES:.*]] = arith.minsi %[[NUMBER]], %[[MOST]]
+// The keys of the last tile are those that the loop over keys would end at, and earlier
+// tiles see less by the queries that they are in front of it.
+// CHECK-NEXT:    %[[LAST:.*]] = arith.addi %[[TILES]], %c-1
+// CHECK-NEXT:    %[[BEHIND:.*]] = arith.subi %[[LAST]], %[[T]]
+// CHECK-NEXT:    %[[ANY:.*]] = arith.maxsi %[[LAST]], %c0
+// CHECK-NEXT:    %[[ROW:.*]] = arith.muli %[[ANY]], %c64
+// CHECK:         tensor.extract %[[LENGTHS]][%[[B]]]
+// CHECK:         %[[END:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
+// CHECK-NEXT:    %[[LESS:.*]] = arith.muli %[[BEHIND]], %c64
+// CHECK-NEXT:    %[[KEYS:.*]] = arith.subi %[[END]], %[[LESS]]
+// The powers of two that so many steps of 32 keys are between.
+// CHECK-NEXT:    %[[STEPS:.*]] = arith.ceildivsi %[[KEYS]], %c32
+// CHECK-NEXT:    %[[ONE:.*]] = arith.maxsi %[[STEPS]], %c1
+// CHECK-NEXT:    %[[FULL:.*]] = arith.addi %[[ONE]], %c-1
+// CHECK-NEXT:    %[[FULL32:.*]] = arith.index_castui %[[FULL]] : index to i32
+// CHECK-NEXT:    %[[ZEROS:.*]] = math.ctlz %[[FULL32]] : i32
+// CHECK-NEXT:    %[[DIGITS:.*]] = arith.subi %c32_i32, %[[ZEROS]] : i32
+// CHECK-NEXT:    %[[POWER32:.*]] = arith.shli %c1_i32, %[[DIGITS]] : i32
+// CHECK-NEXT:    %[[POWER:.*]] = arith.index_castui %[[POWER32]] : i32 to index
+// CHECK-NEXT:    %[[MANY:.*]] = arith.cmpi sgt, %[[POWER]], %c1
+// CHECK-NEXT:    %[[HALF:.*]] = arith.divsi %[[POWER]], %c2
+// CHECK-NEXT:    %[[LOW:.*]] = arith.select %[[MANY]], %[[HALF]], %c-2147483648
+// CHECK-NEXT:    %[[LEAST:.*]] = arith.muli %[[LOW]], %c32
+// CHECK-NEXT:    %[[GREATEST:.*]] = arith.muli %[[POWER]], %c32
+// A tile is behind those of other sequences that see more, also by the last digits if
+// the sequence is in front, and behind later ones of its own.
+// CHECK-NEXT:    %[[SUMS:.*]]:3 = scf.for %[[O:.*]] = %c0 to %[[BATCH]] step %c1 iter_args(%[[SUM:.*]] = %c0, %[[USED:.*]] = %c0, %[[MISSED:.*]] = %c0)
+// CHECK:           %[[OTHERS:.*]] = arith.minsi %{{.*}}, %[[MOST]]
+// CHECK-NEXT:      %[[FRONT:.*]] = arith.cmpi slt, %[[O]], %[[B]]
+// CHECK-NEXT:      %[[LIMIT:.*]] = arith.select %[[FRONT]], %[[LEAST]], %[[GREATEST]]
+// CHECK:           %[[OTHEREND:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
+// CHECK-NEXT:      %[[MORE:.*]] = arith.subi %[[OTHEREND]], %[[LIMIT]]
+// CHECK-NEXT:      %[[SEE:.*]] = arith.ceildivsi %[[MORE]], %c64
+// CHECK-NEXT:      %[[SEEN:.*]] = arith.minsi %[[SEE]], %[[OTHERS]]
+// CHECK-NEXT:      %[[AHEAD:.*]] = arith.maxsi %[[SEEN]], %c0
+// CHECK-NEXT:      %[[ISOWN:.*]] = arith.cmpi eq, %[[O]], %[[B]]
+// CHECK-NEXT:      %[[TERM:.*]] = arith.select %[[ISOWN]], %[[BEHIND]], %[[AHEAD]]
+// CHECK-NEXT:      %[[ABSENT:.*]] = arith.subi %[[MOST]], %[[OTHERS]]
+// CHECK-NEXT:      %[[GAP:.*]] = arith.select %[[FRONT]], %[[ABSENT]], %c0
+// CHECK-NEXT:      %[[SUM1:.*]] = arith.addi %[[SUM]], %[[TERM]]
+// CHECK-NEXT:      %[[USED1:.*]] = arith.addi %[[USED]], %[[OTHERS]]
+// CHECK-NEXT:      %[[MISSED1:.*]] = arith.addi %[[MISSED]], %[[GAP]]
+// CHECK-NEXT:      scf.yield %[[SUM1]], %[[USED1]], %[[MISSED1]]
+// Tiles that there are not come behind all others.
+// CHECK:         %[[BEHINDALL:.*]] = arith.addi %[[SUMS]]#1, %[[SUMS]]#2
+// CHECK-NEXT:    %[[PAST:.*]] = arith.subi %[[T]], %[[TILES]]
+// CHECK-NEXT:    %[[END:.*]] = arith.addi %[[BEHINDALL]], %[[PAST]]
+// CHECK-NEXT:    %[[IS:.*]] = arith.cmpi slt, %[[T]], %[[TILES]]
+// CHECK-NEXT:    %[[PLACE:.*]] = arith.select %[[IS]], %[[SUMS]]#0, %[[END]]
+// CHECK-DAG:     %[[B32:.*]] = arith.index_castui %[[B]] : index to i32
+// CHECK-DAG:     %[[BROW:.*]] = tensor.insert %[[B32]] into
+// CHECK-DAG:     %[[T32:.*]] = arith.index_castui %[[T]] : index to i32
+// CHECK-DAG:     %[[TROW:.*]] = tensor.insert %[[T32]] into
+// CHECK-DAG:     %[[U32:.*]] = arith.index_castui %[[SUMS]]#1 : index to i32
+// CHECK-DAG:     %[[UROW:.*]] = tensor.insert %[[U32]] into
+// CHECK:         scf.forall.in_parallel {
+// CHECK-NEXT:      tensor.parallel_insert_slice %[[BROW]] into %[[BOUT]][%[[PLACE]]] [1] [1]
+// CHECK-NEXT:      tensor.parallel_insert_slice %[[TROW]] into %[[TOUT]][%[[PLACE]]] [1] [1]
+// CHECK-NEXT:      tensor.parallel_insert_slice %[[UROW]] into %[[UOUT]][%[[PLACE]]] [1] [1]
+// The loop over tiles ends behind those that there are, and has one batch.
+// CHECK:       %[[HAS:.*]] = arith.cmpi sgt, %[[SIZE]], %c0
+// CHECK-NEXT:  %[[ALL32:.*]] = tensor.extract %[[LIST]]#2[%c0]
+// CHECK-NEXT:  %[[ALL:.*]] = arith.index_castui %[[ALL32]] : i32 to index
+// CHECK-NEXT:  %[[COUNT:.*]] = arith.select %[[HAS]], %[[ALL]], %c0
+// CHECK-NEXT:  %[[LASTTILE:.*]] = arith.addi %[[MOST]], %c-1
+// CHECK-NEXT:  %[[UPPER:.*]] = arith.minsi %[[COUNT]], %[[SIZE]]
+// CHECK-NEXT:  scf.forall (%[[H:.*]], %[[N:.*]]) in (2, %[[UPPER]])
+// CHECK-NEXT:    %[[BATCH32:.*]] = tensor.extract %[[LIST]]#0[%[[N]]]
+// CHECK-NEXT:    %[[OWNBATCH:.*]] = arith.index_castui %[[BATCH32]]
+// CHECK-NEXT:    %[[TILE32:.*]] = tensor.extract %[[LIST]]#1[%[[N]]]
+// CHECK-NEXT:    %[[TILE:.*]] = arith.index_castui %[[TILE32]]
+// CHECK-NEXT:    %[[LEASTTILE:.*]] = arith.minsi %[[TILE]], %[[LASTTILE]]
+// CHECK-NEXT:    %[[I:.*]] = arith.muli %[[LEASTTILE]], %c64
+// CHECK-NOT:     %[[N]]
+// CHECK:         %[[OWNROWS:.*]] = affine.min {{.*}}(%[[I]])
+// CHECK:         tensor.extract_slice %[[QUERY]][%[[OWNBATCH]], %[[H]], %[[I]], 0] [1, 1, %[[OWNROWS]], 64]
+// Tiles are handed out in the list's order.
+// CHECK:         attn.online_attention
+// CHECK:         schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, blocks = dealt>
+// CHECK:         tensor.parallel_insert_slice {{.*}}[0, %[[H]], %{{.*}}, 0] [1, 1, %[[OWNROWS]], 64]
+// CHECK:       return
+!all = tensor<?x2x?x64xbf16>
+#gpu = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = dealt>
+func.func @listed(%q: !all, %k: !all, %starts: tensor<?xi32>, %lengths: tensor<?xi32>, %room: !all) -> !all {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %q, %c0 : !all
+  %rows = tensor.dim %q, %c2 : !all
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %used32 = tensor.extract %lengths[%b] : tensor<?xi32>
+      %used = arith.index_cast %used32 : i32 to index
+      %last = arith.addi %i, %used : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } {schedule = #gpu} : !all, !all, !all -> !all
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {
+    %next = arith.addi %b, %c1 : index
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %last = tensor.extract %starts[%next] : tensor<?xi32>
+    %end = arith.index_cast %last : i32 to index
+    %more = arith.subi %end, %start : index
+    %count = arith.minsi %more, %rows : index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 2, %count, 64] [1, 1, 1, 1] : !all to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 2, %count, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !all
+    }
+  }
+  return %packed : !all
+}
+
+// -----
+
+// Persistent blocks have items of known numbers, which they take in reversed order.
+
+// CHECK-LABEL: func @persistent
+// CHECK-NOT:   scf.forall (
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %[[I:.*]]) = (0, 0, 0) to (%{{.*}}, 2, %[[ROWS:.*]]) step (1, 1, 64)
+// CHECK:         %[[TILE:.*]] = affine.apply affine_map<(d0)[s0] -> (-d0 + (s0 ceildiv 64) * 64 - 64)>(%[[I]])[%[[ROWS]]]
+// CHECK:         order = longest_first
+// CHECK-NOT:   scf.forall (
+// CHECK:       return
+!all = tensor<?x2x?x64xbf16>
+#gpu = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = persistent>
+func.func @persistent(%q: !all, %k: !all, %starts: tensor<?xi32>, %lengths: tensor<?xi32>, %room: !all) -> !all {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %q, %c0 : !all
+  %rows = tensor.dim %q, %c2 : !all
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %used32 = tensor.extract %lengths[%b] : tensor<?xi32>
+      %used = arith.index_cast %used32 : i32 to index
+      %last = arith.addi %i, %used : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } {schedule = #gpu} : !all, !all, !all -> !all
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {
+    %next = arith.addi %b, %c1 : index
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %last = tensor.extract %starts[%next] : tensor<?xi32>
+    %end = arith.index_cast %last : i32 to index
+    %more = arith.subi %end, %start : index
+    %count = arith.minsi %more, %rows : index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 2, %count, 64] [1, 1, 1, 1] : !all to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 2, %count, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !all
+    }
+  }
+  return %packed : !all
+}
+
+// -----
+
+// A block of each tile needs none of the list.
+
+// CHECK-LABEL: func @tiles
+// CHECK-NOT:   scf.forall (
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %[[I:.*]]) = (0, 0, 0) to (%{{.*}}, 2, %[[ROWS:.*]]) step (1, 1, 64)
+// CHECK:         %[[TILE:.*]] = affine.apply affine_map<(d0)[s0] -> (-d0 + (s0 ceildiv 64) * 64 - 64)>(%[[I]])[%[[ROWS]]]
+// CHECK:         order = longest_first
+// CHECK-NOT:   scf.forall (
+// CHECK:       return
+!all = tensor<?x2x?x64xbf16>
+#gpu = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2>
+func.func @tiles(%q: !all, %k: !all, %starts: tensor<?xi32>, %lengths: tensor<?xi32>, %room: !all) -> !all {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %q, %c0 : !all
+  %rows = tensor.dim %q, %c2 : !all
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %used32 = tensor.extract %lengths[%b] : tensor<?xi32>
+      %used = arith.index_cast %used32 : i32 to index
+      %last = arith.addi %i, %used : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } {schedule = #gpu} : !all, !all, !all -> !all
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {
+    %next = arith.addi %b, %c1 : index
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %last = tensor.extract %starts[%next] : tensor<?xi32>
+    %end = arith.index_cast %last : i32 to index
+    %more = arith.subi %end, %start : index
+    %count = arith.minsi %more, %rows : index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 2, %count, 64] [1, 1, 1, 1] : !all to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 2, %count, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !all
+    }
+  }
+  return %packed : !all
+}
+
+// -----
+
+// Sequences have rows of numbers that differ, but that no tensor decides.
+
+// CHECK-LABEL: func @known
+// CHECK-NOT:   scf.forall (
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %[[I:.*]]) = (0, 0, 0) to (%{{.*}}, 2, %[[ROWS:.*]]) step (1, 1, 64)
+// CHECK:         %[[TILE:.*]] = affine.apply affine_map<(d0)[s0] -> (-d0 + (s0 ceildiv 64) * 64 - 64)>(%[[I]])[%[[ROWS]]]
+// CHECK:         order = longest_first
+// CHECK-NOT:   scf.forall (
+// CHECK:       return
+!all = tensor<?x2x?x64xbf16>
+#gpu = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = dealt>
+func.func @known(%q: !all, %k: !all, %starts: tensor<?xi32>, %lengths: tensor<?xi32>, %room: !all, %most: index) -> !all {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %q, %c0 : !all
+  %rows = tensor.dim %q, %c2 : !all
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %used32 = tensor.extract %lengths[%b] : tensor<?xi32>
+      %used = arith.index_cast %used32 : i32 to index
+      %last = arith.addi %i, %used : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } {schedule = #gpu} : !all, !all, !all -> !all
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {
+    %start = arith.muli %b, %rows : index
+    %more = arith.muli %b, %most : index
+    %count = arith.minsi %more, %rows : index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 2, %count, 64] [1, 1, 1, 1] : !all to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 2, %count, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !all
+    }
+  }
+  return %packed : !all
+}
+
+// -----
+
+// Sequences have as many rows each, of a number that a tensor decides.
+
+// CHECK-LABEL: func @same
+// CHECK-NOT:   scf.forall (
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %[[I:.*]]) = (0, 0, 0) to (%{{.*}}, 2, %[[ROWS:.*]]) step (1, 1, 64)
+// CHECK:         %[[TILE:.*]] = affine.apply affine_map<(d0)[s0] -> (-d0 + (s0 ceildiv 64) * 64 - 64)>(%[[I]])[%[[ROWS]]]
+// CHECK:         order = longest_first
+// CHECK-NOT:   scf.forall (
+// CHECK:       return
+!all = tensor<?x2x?x64xbf16>
+#gpu = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = dealt>
+func.func @same(%q: !all, %k: !all, %starts: tensor<?xi32>, %lengths: tensor<?xi32>, %room: !all) -> !all {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %q, %c0 : !all
+  %rows = tensor.dim %q, %c2 : !all
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %used32 = tensor.extract %lengths[%b] : tensor<?xi32>
+      %used = arith.index_cast %used32 : i32 to index
+      %last = arith.addi %i, %used : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } {schedule = #gpu} : !all, !all, !all -> !all
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {
+    %start = arith.muli %b, %rows : index
+    %most32 = tensor.extract %starts[%c0] : tensor<?xi32>
+    %most = arith.index_cast %most32 : i32 to index
+    %count = arith.minsi %most, %rows : index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 2, %count, 64] [1, 1, 1, 1] : !all to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 2, %count, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !all
+    }
+  }
+  return %packed : !all
+}
+
+// -----
+
+// Rows of a batch are all there: nothing is packed.
+
+// CHECK-LABEL: func @whole
+// CHECK-NOT:   scf.forall (
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %[[I:.*]]) = (0, 0, 0) to (%{{.*}}, 2, %[[ROWS:.*]]) step (1, 1, 64)
+// CHECK:         %[[TILE:.*]] = affine.apply affine_map<(d0)[s0] -> (-d0 + (s0 ceildiv 64) * 64 - 64)>(%[[I]])[%[[ROWS]]]
+// CHECK:         order = longest_first
+// CHECK-NOT:   scf.forall (
+// CHECK:       return
+!all = tensor<?x2x?x64xbf16>
+#gpu = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = dealt>
+func.func @whole(%q: !all, %k: !all, %starts: tensor<?xi32>, %lengths: tensor<?xi32>, %room: !all) -> !all {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %q, %c0 : !all
+  %rows = tensor.dim %q, %c2 : !all
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %used32 = tensor.extract %lengths[%b] : tensor<?xi32>
+      %used = arith.index_cast %used32 : i32 to index
+      %last = arith.addi %i, %used : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } {schedule = #gpu} : !all, !all, !all -> !all
+  return %o : !all
+}
