@@ -196,8 +196,8 @@ static bool isNarrow(DataFlowSolver &solver, scf::ForOp loop) {
          fits(solver, loop.getUpperBound(), *loop.getConstantStep());
 }
 
-/// Returns the numbers in the slots of a ring, and which of them fit, if all ops
-/// that publish and read them are known.
+/// Returns the numbers in the slots of a ring, and which of them fit, if all
+/// ops that publish and read them are known.
 static std::optional<NarrowNumbers> findNumbers(DataFlowSolver &solver,
                                                 RingOp ring) {
   NarrowNumbers numbers;

@@ -312,8 +312,7 @@ static bool readsAlone(RowCopies &scatter, scf::ForallOp loop) {
 scf::ForallOp fovea::attn::fuseScatter(RewriterBase &rewriter,
                                        scf::ForallOp loop) {
   std::optional<RowCopies> scatter = findScatter(loop);
-  if (!scatter || !scatter->hasBatchesOf(loop) ||
-      !readsAlone(*scatter, loop))
+  if (!scatter || !scatter->hasBatchesOf(loop) || !readsAlone(*scatter, loop))
     return {};
   SmallVector<Value> inits = llvm::to_vector_of<Value>(loop.getOutputs());
   SmallVector<tensor::ParallelInsertSliceOp> tiles;
