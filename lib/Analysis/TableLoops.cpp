@@ -8,6 +8,7 @@
 #include "fovea/Analysis/TableLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -47,4 +48,18 @@ SmallVector<Value> fovea::fillTables(OpBuilder &builder, Location loc,
       scf::ForallOp::create(builder, loc, shape, inits,
                             /*mapping=*/std::nullopt, fill)
           .getResults());
+}
+
+Value fovea::countDoublings(IndexMath &math, OpFoldResult span,
+                            OpFoldResult step) {
+  OpBuilder &builder = math.getBuilder();
+  Location loc = math.getLoc();
+  OpFoldResult one = math.constant(1);
+  // Of no step and of one the digits of 0 are counted: there are none.
+  OpFoldResult last = math.sub(math.max(math.ceilDiv(span, step), one), one);
+  Value number = arith::IndexCastUIOp::create(
+      builder, loc, builder.getI32Type(), math.materialize(last));
+  Value zeros = math::CountLeadingZerosOp::create(builder, loc, number);
+  return arith::SubIOp::create(
+      builder, loc, arith::ConstantIntOp::create(builder, loc, 32, 32), zeros);
 }

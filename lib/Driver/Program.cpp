@@ -238,8 +238,8 @@ struct Program::State {
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   lowerWithoutSchedules(const CompileOptions &options);
 
-  /// Finds the calls that code for short lengths is to serve, unless the
-  /// options say which schedules, or which lengths, code is for.
+  /// Finds the calls that code for short lengths, or for few rows, is to serve,
+  /// unless the options say which schedules, or which sizes, code is for.
   llvm::Error findOtherSizes(CompiledCode &code, const CompileOptions &options);
 
   /// Returns all code for the options' GPU, of a module whose kernels are in

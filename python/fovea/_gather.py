@@ -124,7 +124,7 @@ class GatherTracer(Tracer):
         if is_packed:
             queries = "queries"
             types[queries] = self._write_input(query, length)
-            steps += self._write_queries(types[queries])
+            steps += self._write_queries(types[queries], has_many)
         elif turns:
             queries = "queries"
             types[queries] = types["query"]
@@ -235,19 +235,19 @@ class GatherTracer(Tracer):
         return [*_write_room(name, type, "unscaled"),
                 _write_generic(name, type, "bhid", body, result, ("unscaled", wide))]
 
-    def _write_queries(self, type):
+    def _write_queries(self, type, has_many):
         """Returns packed queries as a batch, as many for each sequence as the longest
         one has. Many are copied by a loop, so that the compiler knows the rows that
         are not there."""
         sizes = ["%tokens = tensor.dim %query, %c2 : !query",
                  # No sequence has more, whatever the call says.
                  *_clamp("rows", "%number0", "%tokens")]
-        is_copy = type.count("?") == 2 and (self._new is None or not self._new.turns)
+        is_copy = has_many and (self._new is None or not self._new.turns)
         if is_copy:
             return [*sizes, "%queries_room = tensor.empty(%batch, %rows) : !queries",
                     self._write_copies({"queries": "query"}, {"queries": type}, True)]
         row, result = self._write_read("%c0, %h, %row")
-        room = "%batch, %rows" if type.count("?") == 2 else "%batch"
+        room = "%batch, %rows" if has_many else "%batch"
         return [*sizes, "%last_query = arith.subi %tokens, %c1 : index",
                 f"%queries_room = tensor.empty({room}) : !queries",
                 _write_generic("queries", type, "bhid", [

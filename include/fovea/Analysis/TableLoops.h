@@ -8,7 +8,7 @@
 #ifndef FOVEA_ANALYSIS_TABLELOOPS_H
 #define FOVEA_ANALYSIS_TABLELOOPS_H
 
-#include "mlir/IR/Builders.h"
+#include "fovea/Analysis/IndexMath.h"
 
 namespace fovea {
 
@@ -25,6 +25,13 @@ llvm::SmallVector<mlir::Value>
 fillTables(mlir::OpBuilder &builder, mlir::Location loc,
            llvm::ArrayRef<mlir::OpFoldResult> shape,
            llvm::ArrayRef<mlir::Type> types, FillTablesFn emit);
+
+/// Emits the binary logarithm of the number of steps that a span takes, rounded
+/// up, as an i32; 0 for none. Blocks that get items when they are free need no
+/// more order than that, and take those of one sequence after those of another,
+/// as far as each has as many digits.
+mlir::Value countDoublings(IndexMath &math, mlir::OpFoldResult span,
+                           mlir::OpFoldResult step);
 
 } // namespace fovea
 

@@ -127,6 +127,124 @@ func.func @shared(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x6
   return
 }
 
+// A row that is computed from values which are each used twice is followed once, not
+// once for each of the ways to it.
+// CHECK-LABEL: func.func @doubled(
+// CHECK:         %[[ROWS:.*]] = tile.map {
+// CHECK:           memref.load
+// CHECK-NOT:     memref.load
+// CHECK:         scf.for
+// CHECK:           tile.map ins(%{{.*}} : !tile.fragment<64x64xf32>) rows(%[[ROWS]] : !tile.fragment<64xi32>) {
+// CHECK:           tile.map ins(%{{.*}} : !tile.fragment<64x64xf32>) rows(%[[ROWS]] : !tile.fragment<64xi32>) {
+func.func @doubled(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %first : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c64 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !t
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %Q[%j, %c0] dims [0, 1] : !g -> !t
+      %x = tile.mma %qt, %kt into %acc transpose_b : !t, !t, !s -> !s
+      %y = tile.map ins(%x : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %r0 = arith.addi %i, %r : index
+        %r1 = arith.addi %r0, %r0 : index
+        %r2 = arith.addi %r1, %r1 : index
+        %r3 = arith.addi %r2, %r2 : index
+        %r4 = arith.addi %r3, %r3 : index
+        %r5 = arith.addi %r4, %r4 : index
+        %r6 = arith.addi %r5, %r5 : index
+        %r7 = arith.addi %r6, %r6 : index
+        %r8 = arith.addi %r7, %r7 : index
+        %r9 = arith.addi %r8, %r8 : index
+        %r10 = arith.addi %r9, %r9 : index
+        %r11 = arith.addi %r10, %r10 : index
+        %r12 = arith.addi %r11, %r11 : index
+        %r13 = arith.addi %r12, %r12 : index
+        %r14 = arith.addi %r13, %r13 : index
+        %r15 = arith.addi %r14, %r14 : index
+        %r16 = arith.addi %r15, %r15 : index
+        %r17 = arith.addi %r16, %r16 : index
+        %r18 = arith.addi %r17, %r17 : index
+        %r19 = arith.addi %r18, %r18 : index
+        %r20 = arith.addi %r19, %r19 : index
+        %r21 = arith.addi %r20, %r20 : index
+        %r22 = arith.addi %r21, %r21 : index
+        %r23 = arith.addi %r22, %r22 : index
+        %r24 = arith.addi %r23, %r23 : index
+        %r25 = arith.addi %r24, %r24 : index
+        %r26 = arith.addi %r25, %r25 : index
+        %r27 = arith.addi %r26, %r26 : index
+        %r28 = arith.addi %r27, %r27 : index
+        %r29 = arith.addi %r28, %r28 : index
+        %r30 = arith.addi %r29, %r29 : index
+        %r31 = arith.addi %r30, %r30 : index
+        %r32 = arith.addi %r31, %r31 : index
+        %r33 = arith.addi %r32, %r32 : index
+        %r34 = arith.addi %r33, %r33 : index
+        %r35 = arith.addi %r34, %r34 : index
+        %r36 = arith.addi %r35, %r35 : index
+        %own = memref.load %F[%r36] : !n
+        %column = arith.index_cast %c : index to i32
+        %is = arith.cmpi sge, %own, %column : i32
+        %b = arith.select %is, %a, %zero : f32
+        tile.yield %b : f32
+      } -> !s
+      %z = tile.map ins(%y : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %r0 = arith.addi %i, %r : index
+        %r1 = arith.addi %r0, %r0 : index
+        %r2 = arith.addi %r1, %r1 : index
+        %r3 = arith.addi %r2, %r2 : index
+        %r4 = arith.addi %r3, %r3 : index
+        %r5 = arith.addi %r4, %r4 : index
+        %r6 = arith.addi %r5, %r5 : index
+        %r7 = arith.addi %r6, %r6 : index
+        %r8 = arith.addi %r7, %r7 : index
+        %r9 = arith.addi %r8, %r8 : index
+        %r10 = arith.addi %r9, %r9 : index
+        %r11 = arith.addi %r10, %r10 : index
+        %r12 = arith.addi %r11, %r11 : index
+        %r13 = arith.addi %r12, %r12 : index
+        %r14 = arith.addi %r13, %r13 : index
+        %r15 = arith.addi %r14, %r14 : index
+        %r16 = arith.addi %r15, %r15 : index
+        %r17 = arith.addi %r16, %r16 : index
+        %r18 = arith.addi %r17, %r17 : index
+        %r19 = arith.addi %r18, %r18 : index
+        %r20 = arith.addi %r19, %r19 : index
+        %r21 = arith.addi %r20, %r20 : index
+        %r22 = arith.addi %r21, %r21 : index
+        %r23 = arith.addi %r22, %r22 : index
+        %r24 = arith.addi %r23, %r23 : index
+        %r25 = arith.addi %r24, %r24 : index
+        %r26 = arith.addi %r25, %r25 : index
+        %r27 = arith.addi %r26, %r26 : index
+        %r28 = arith.addi %r27, %r27 : index
+        %r29 = arith.addi %r28, %r28 : index
+        %r30 = arith.addi %r29, %r29 : index
+        %r31 = arith.addi %r30, %r30 : index
+        %r32 = arith.addi %r31, %r31 : index
+        %r33 = arith.addi %r32, %r32 : index
+        %r34 = arith.addi %r33, %r33 : index
+        %r35 = arith.addi %r34, %r34 : index
+        %r36 = arith.addi %r35, %r35 : index
+        %own = memref.load %F[%r36] : !n
+        %column = arith.index_cast %c : index to i32
+        %is = arith.cmpi sle, %own, %column : i32
+        %b = arith.select %is, %a, %zero : f32
+        tile.yield %b : f32
+      } -> !s
+      scf.yield %z : !s
+    }
+    tile.store %sum, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
 // Extremes of what rows have are found once, too, from what else the loop reads of them.
 // CHECK-LABEL: func.func @extremes(
 // CHECK:         %[[ROWS:.*]] = tile.map {

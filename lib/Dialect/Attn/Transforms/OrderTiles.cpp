@@ -22,7 +22,6 @@
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -164,28 +163,6 @@ static OpFoldResult countPairs(IndexMath &math, OpFoldResult span,
   return math.ceilDiv(span, math.mul(step, math.constant(2)));
 }
 
-/// Returns the binary logarithm of the number of steps, rounded up. Blocks that
-/// get tiles when they are free need no more order than that, and take the
-/// tiles of one sequence after those of another, as far as each has as many
-/// digits.
-static OpFoldResult countDoublings(IndexMath &math, OpFoldResult span,
-                                   OpFoldResult step) {
-  OpBuilder &builder = math.getBuilder();
-  Location loc = math.getLoc();
-  OpFoldResult one = math.constant(1);
-  // Of no step and of one the digits of 0 are counted: there are none.
-  OpFoldResult last = math.sub(math.max(math.ceilDiv(span, step), one), one);
-  Type narrow = builder.getI32Type();
-  Value number = arith::IndexCastUIOp::create(builder, loc, narrow,
-                                              math.materialize(last));
-  Value zeros = math::CountLeadingZerosOp::create(builder, loc, number);
-  Value digits = arith::SubIOp::create(
-      builder, loc, arith::ConstantIntOp::create(builder, loc, 32, 32), zeros);
-  return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
-                                      digits)
-      .getResult();
-}
-
 static Value read(IndexMath &math, Value table, ValueRange place) {
   OpBuilder &builder = math.getBuilder();
   Location loc = math.getLoc();
@@ -227,7 +204,11 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
     span = math.max(span, math.constant(0));
     if (schedule.getBlocks() != Blocks::Dealt)
       return std::pair(SmallVector{countPairs(math, span, step)}, tile);
-    OpFoldResult length = countDoublings(math, span, step);
+    OpFoldResult length =
+        arith::IndexCastUIOp::create(math.getBuilder(), loc,
+                                     math.getBuilder().getIndexType(),
+                                     countDoublings(math, span, step))
+            .getResult();
     if (sizes.empty())
       return std::pair(SmallVector{length}, tile);
     // Those that are not used come last.

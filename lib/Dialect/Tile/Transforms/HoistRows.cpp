@@ -40,6 +40,24 @@ struct HoistRows : fovea::tile::impl::TileHoistRowsBase<HoistRows> {
   void runOnOperation() override;
 };
 
+/// Finds values that are computed alike of the same ones.
+class SameValues {
+public:
+  SameValues() = default;
+  /// `a` and `b` are the same, whatever they are computed by.
+  SameValues(Value a, Value b) { known.insert({a, b}); }
+
+  bool areSame(Value a, Value b);
+  bool areSame(ValueRange a, ValueRange b) {
+    return llvm::all_of_zip(a, b,
+                            [&](Value x, Value y) { return areSame(x, y); });
+  }
+
+private:
+  /// Pairs that were found: a value may be read on many ways.
+  DenseSet<std::pair<Value, Value>> known;
+};
+
 /// A read in a map over a tile, in a loop, at an address that is the same for
 /// all elements of a row and in all steps.
 class RowRead {
@@ -63,7 +81,6 @@ private:
       : read(read), map(map), loop(loop) {}
 
   bool collect(Value value);
-  bool isSame(Value own, Value value, RowRead &other);
   Value getRow() { return map.getBody().getArgument(map->getNumOperands()); }
 
   memref::LoadOp read;
@@ -75,6 +92,21 @@ private:
 };
 } // namespace
 
+bool SameValues::areSame(Value a, Value b) {
+  if (a == b || known.contains({a, b}))
+    return true;
+  Operation *op = a.getDefiningOp(), *other = b.getDefiningOp();
+  if (!op || !other || !isPure(op) ||
+      cast<OpResult>(a).getResultNumber() !=
+          cast<OpResult>(b).getResultNumber() ||
+      !OperationEquivalence::isEquivalentTo(
+          op, other, [&](Value x, Value y) { return success(areSame(x, y)); },
+          /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations))
+    return false;
+  known.insert({a, b});
+  return true;
+}
+
 /// Adds what `value` is computed by in the loop. Returns false if that depends
 /// on more than the row.
 bool RowRead::collect(Value value) {
@@ -82,6 +114,8 @@ bool RowRead::collect(Value value) {
       !loop.getRegion().isAncestor(value.getParentRegion()))
     return true;
   Operation *op = value.getDefiningOp();
+  if (slice.contains(op))
+    return true;
   if (!op || op->getNumRegions() != 0 || !isPure(op) ||
       !llvm::all_of(op->getOperands(),
                     [&](Value operand) { return collect(operand); }))
@@ -111,29 +145,10 @@ std::optional<RowRead> RowRead::get(memref::LoadOp read, scf::ForOp loop) {
   return found;
 }
 
-/// Returns true if results of two ops have the same number.
-static bool areSameResult(Value a, Value b) {
-  return cast<OpResult>(a).getResultNumber() ==
-         cast<OpResult>(b).getResultNumber();
-}
-
-bool RowRead::isSame(Value own, Value value, RowRead &other) {
-  if (own == getRow() || value == other.getRow())
-    return own == getRow() && value == other.getRow();
-  Operation *op = own.getDefiningOp(), *same = value.getDefiningOp();
-  if (own == value || !op || !same || !slice.contains(op) ||
-      !other.slice.contains(same) || !areSameResult(own, value))
-    return own == value;
-  return OperationEquivalence::isEquivalentTo(
-      op, same, [&](Value a, Value b) { return success(isSame(a, b, other)); },
-      /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
-}
-
 bool RowRead::isSame(RowRead &other) {
   return read.getMemRef() == other.read.getMemRef() &&
-         llvm::all_of_zip(
-             read.getIndices(), other.read.getIndices(),
-             [&](Value own, Value value) { return isSame(own, value, other); });
+         SameValues(getRow(), other.getRow())
+             .areSame(read.getIndices(), other.read.getIndices());
 }
 
 void RowRead::replaceBy(Value rows) {
@@ -225,16 +240,6 @@ static void hoistUnchanging(scf::ForOp loop) {
       [&](Operation *op, Region *) { op->moveBefore(loop); });
 }
 
-/// Returns true if `a`, perhaps in a loop, is computed as `b` is.
-static bool isComputedAs(Value a, Value b) {
-  Operation *op = a.getDefiningOp(), *other = b.getDefiningOp();
-  if (a == b || !op || !other || !isPure(op) || !areSameResult(a, b))
-    return a == b;
-  return OperationEquivalence::isEquivalentTo(
-      op, other, [](Value x, Value y) { return success(isComputedAs(x, y)); },
-      /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
-}
-
 /// Returns what a program has read in front of `loop`, if a read in the loop
 /// reads the same, or null.
 static memref::LoadOp findEarlier(memref::LoadOp read, scf::ForOp loop) {
@@ -242,7 +247,7 @@ static memref::LoadOp findEarlier(memref::LoadOp read, scf::ForOp loop) {
     return {};
   for (auto other : loop->getBlock()->getOps<memref::LoadOp>())
     if (other->isBeforeInBlock(loop) && other.getMemRef() == read.getMemRef() &&
-        llvm::all_of_zip(read.getIndices(), other.getIndices(), isComputedAs))
+        SameValues().areSame(read.getIndices(), other.getIndices()))
       return other;
   return {};
 }
@@ -250,11 +255,12 @@ static memref::LoadOp findEarlier(memref::LoadOp read, scf::ForOp loop) {
 /// Lets maps in the loop take what the program has read in front of it.
 static void reuseReads(scf::ForOp loop) {
   loop.walk([&](memref::LoadOp read) {
-    memref::LoadOp earlier = findEarlier(read, loop);
-    if (!earlier || !isa<MapOp>(read->getParentOp()))
+    if (!isa<MapOp>(read->getParentOp()))
       return;
-    read.replaceAllUsesWith(earlier.getResult());
-    read.erase();
+    if (memref::LoadOp earlier = findEarlier(read, loop)) {
+      read.replaceAllUsesWith(earlier.getResult());
+      read.erase();
+    }
   });
 }
 

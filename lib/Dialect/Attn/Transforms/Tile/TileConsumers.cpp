@@ -414,8 +414,7 @@ scf::ForallOp Consumer::fuse(RewriterBase &rewriter,
 static bool fuseOne(RewriterBase &rewriter, FusedConsumers &fused,
                     const ConsumerFilter &filter) {
   replaceSizes(rewriter, fused.loop);
-  if (scf::ForallOp scattered = fuseScatter(rewriter, fused.loop)) {
-    fused.loop = scattered;
+  if (fuseScatter(rewriter, fused.loop)) {
     ++fused.count;
     return true;
   }

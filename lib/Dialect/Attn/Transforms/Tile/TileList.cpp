@@ -14,7 +14,6 @@
 #include "fovea/Analysis/TableLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -112,23 +111,15 @@ OpFoldResult ListedLoop::emit(IndexMath &math, Value value, Value batch,
 
 /// Returns the powers of two, times the keys of a step, between which so many
 /// keys are: more than the first, and at most the second. Tiles between the
-/// same ones stay with those of their sequence, which read the same keys;
-/// blocks that take tiles when they are free need no more order than that.
+/// same ones stay with those of their sequence, which read the same keys.
 std::pair<OpFoldResult, OpFoldResult> ListedLoop::getPowers(IndexMath &math,
                                                             OpFoldResult keys) {
   OpBuilder &builder = math.getBuilder();
   Location loc = math.getLoc();
-  Type narrow = builder.getI32Type();
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIntOp::create(builder, loc, value, 32);
-  };
   OpFoldResult one = math.constant(1), step = math.constant(keyTile);
-  OpFoldResult last = math.sub(math.max(math.ceilDiv(keys, step), one), one);
-  Value number = arith::IndexCastUIOp::create(builder, loc, narrow,
-                                              math.materialize(last));
-  Value zeros = math::CountLeadingZerosOp::create(builder, loc, number);
-  Value digits = arith::SubIOp::create(builder, loc, constant(32), zeros);
-  Value power = arith::ShLIOp::create(builder, loc, constant(1), digits);
+  Value power = arith::ShLIOp::create(
+      builder, loc, arith::ConstantIntOp::create(builder, loc, 1, 32),
+      countDoublings(math, keys, step));
   OpFoldResult all =
       arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), power)
           .getResult();

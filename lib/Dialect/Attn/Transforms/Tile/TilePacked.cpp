@@ -186,8 +186,8 @@ LogicalResult RowCopies::moveDefinitions(RewriterBase &rewriter,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// Returns the insertion of a result of `loop` that only `copies` read, if what
-/// an iteration writes of it is rows of one batch and head; else null.
+/// Returns the insertion of a result of `loop` that is read once, if what an
+/// iteration writes of it is rows of one batch and head; else null.
 static tensor::ParallelInsertSliceOp getTile(scf::ForallOp loop,
                                              OpResult result) {
   unsigned number = result.getResultNumber();
@@ -220,18 +220,15 @@ static void giveOwnTiles(RewriterBase &rewriter, Value out) {
   }
 }
 
-/// Replaces `loop` by one whose results have other initial values.
-static scf::ForallOp withInits(RewriterBase &rewriter, scf::ForallOp loop,
-                               ValueRange inits) {
-  rewriter.setInsertionPoint(loop);
-  auto replacement = scf::ForallOp::create(
-      rewriter, loop.getLoc(), loop.getMixedLowerBound(),
-      loop.getMixedUpperBound(), loop.getMixedStep(), inits, loop.getMapping());
-  replacement->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
-  rewriter.eraseOp(replacement.getTerminator());
-  rewriter.mergeBlocks(loop.getBody(), replacement.getBody(),
-                       replacement.getBody()->getArguments());
-  return replacement;
+/// Lets `loop` write a result to `init` instead.
+static void replaceInit(RewriterBase &rewriter, scf::ForallOp loop,
+                        OpResult result, Value init) {
+  OpOperand *out = loop.getTiedOpOperand(result);
+  rewriter.modifyOpInPlace(loop, [&] {
+    out->set(init);
+    loop.getTiedBlockArgument(out).setType(init.getType());
+    result.setType(init.getType());
+  });
 }
 
 /// Returns the loop that copies results of `loop`.
@@ -283,8 +280,7 @@ static Block::iterator getEndOf(Block &body,
   llvm::append_range(values, tile.getSizes());
   for (Value value : values)
     if (Operation *op = value.getDefiningOp();
-        op && op->getBlock() == &body &&
-        (end == body.end() || !op->isBeforeInBlock(&*end)))
+        op && op->getBlock() == &body && !op->isBeforeInBlock(&*end))
       end = std::next(op->getIterator());
   return end;
 }
@@ -309,33 +305,29 @@ static bool readsAlone(RowCopies &scatter, scf::ForallOp loop) {
   return used == scatter.size();
 }
 
-scf::ForallOp fovea::attn::fuseScatter(RewriterBase &rewriter,
-                                       scf::ForallOp loop) {
+bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
   std::optional<RowCopies> scatter = findScatter(loop);
   if (!scatter || !scatter->hasBatchesOf(loop) || !readsAlone(*scatter, loop))
-    return {};
-  SmallVector<Value> inits = llvm::to_vector_of<Value>(loop.getOutputs());
+    return false;
   SmallVector<tensor::ParallelInsertSliceOp> tiles;
   for (unsigned number : llvm::seq(scatter->size())) {
     auto result = dyn_cast<OpResult>(scatter->getSource(number));
     if (!result || result.getOwner() != loop)
-      return {};
+      return false;
     tiles.push_back(getTile(loop, result));
-    inits[result.getResultNumber()] = scatter->getInit(number).get();
     if (!tiles.back() || tiles.back().getMixedSizes()[kRow] !=
                              tiles.front().getMixedSizes()[kRow])
-      return {};
+      return false;
   }
   if (!readsRowsBehind(loop, tiles.front()) ||
       failed(scatter->moveDefinitions(rewriter, loop)))
-    return {};
+    return false;
   Location loc = loop.getLoc();
-  scf::ForallOp whole = withInits(rewriter, loop, inits);
   for (tensor::ParallelInsertSliceOp tile : tiles)
     giveOwnTiles(rewriter, tile.getDest());
 
   // How many rows the tile has, behind what says which it may have.
-  Block &body = *whole.getBody();
+  Block &body = *loop.getBody();
   rewriter.setInsertionPoint(&body, getEndOf(body, tiles.front()));
   SmallVector<OpFoldResult> place = tiles.front().getMixedOffsets();
   IndexMath math(rewriter, loc);
@@ -346,7 +338,7 @@ scf::ForallOp fovea::attn::fuseScatter(RewriterBase &rewriter,
       createCount(rewriter, loc, most, rows.front().count, place[kRow]);
   if (auto known = dyn_cast<Value>(most))
     rewriter.replaceUsesWithIf(known, count, [&](OpOperand &use) {
-      return whole->isProperAncestor(use.getOwner()) && use.getOwner() != count;
+      return loop->isProperAncestor(use.getOwner()) && use.getOwner() != count;
     });
 
   for (auto [tile, of] : llvm::zip_equal(tiles, rows)) {
@@ -359,7 +351,7 @@ scf::ForallOp fovea::attn::fuseScatter(RewriterBase &rewriter,
     if (sizes[kRow] != OpFoldResult(count.getResult())) {
       sizes[kRow] = count.getResult();
       OpBuilder::InsertionGuard guard(rewriter);
-      rewriter.setInsertionPoint(whole.getTerminator());
+      rewriter.setInsertionPoint(loop.getTerminator());
       SmallVector<OpFoldResult> zeros(sizes.size(), rewriter.getIndexAttr(0));
       some = tensor::ExtractSliceOp::create(rewriter, loc, some, zeros, sizes,
                                             strides);
@@ -380,15 +372,11 @@ scf::ForallOp fovea::attn::fuseScatter(RewriterBase &rewriter,
 
   for (unsigned number : llvm::seq(scatter->size())) {
     auto result = cast<OpResult>(scatter->getSource(number));
-    rewriter.replaceAllUsesWith(scatter->getResult(number),
-                                whole.getResult(result.getResultNumber()));
+    replaceInit(rewriter, loop, result, scatter->getInit(number).get());
+    rewriter.replaceAllUsesWith(scatter->getResult(number), result);
   }
   rewriter.eraseOp(scatter->getLoop());
-  for (auto [result, other] :
-       llvm::zip_equal(loop.getResults(), whole.getResults()))
-    rewriter.replaceAllUsesWith(result, other);
-  rewriter.eraseOp(loop);
-  return whole;
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -409,11 +397,12 @@ static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
   auto batch = dyn_cast<Value>(place[kBatch]);
   if (!batch || !isConstantIntValue(sizes[kBatch], 1))
     return;
+  auto [all, first] = getAllAndFirst(sizes[kRow]);
+  if (!all || place[kRow] != OpFoldResult(first))
+    return;
   rewriter.setInsertionPoint(slice);
   PackedRows rows = gather->emitRows(rewriter, batch).front();
-  auto [all, first] = getAllAndFirst(sizes[kRow]);
-  if (!all || rows.count != OpFoldResult(all) ||
-      place[kRow] != OpFoldResult(first))
+  if (rows.count != OpFoldResult(all))
     return;
   IndexMath math(rewriter, slice.getLoc());
   SmallVector<OpFoldResult> offsets = rows.offsets;

@@ -20,14 +20,12 @@
 
 namespace fovea::attn {
 
-/// If nothing reads some results of `loop`, which has a tile of one batch and
-/// head in each iteration, but one loop over the batches that copies the first
-/// rows of each to a tensor of its own, lets `loop` write these rows there. A
-/// tile then has no other rows, and without one its loops over keys have no
-/// step. Returns the loop that replaces `loop`, or null if there is no such
-/// copy.
-mlir::scf::ForallOp fuseScatter(mlir::RewriterBase &rewriter,
-                                mlir::scf::ForallOp loop);
+/// If nothing reads results of `loop`, which has a tile of one batch and head
+/// in each iteration, but one loop over the batches that copies the first rows
+/// of each to a tensor of its own, lets `loop` write these rows there. A tile
+/// then has no other rows, and without one its loops over keys have no step.
+/// Returns false, and changes nothing of `loop`, if there is no such copy.
+bool fuseScatter(mlir::RewriterBase &rewriter, mlir::scf::ForallOp loop);
 
 /// If a tile of one batch and head in `loop` is a slice of what a loop over the
 /// batches copies rows to, the first ones of each, lets it be a slice of what
