@@ -129,9 +129,11 @@ void AttentionBuilder::findPresentKeys(OnlineAttentionOp pass) {
     at = getAsOpFoldResult(pass.getAt());
 
   // Emitted before the loops, for all queries and keys, if the tensors are the
-  // whole; else for those of each tile.
-  bool isWhole = isPartOfWhole(*query, at[2]) && isPartOfWhole(*key, at[3]);
-  SetVector<Value> used;
+  // whole, or the op says what that is; else for those of each tile.
+  bool saysWhole = !pass.getWhole().empty();
+  bool isWhole =
+      (saysWhole || isPartOfWhole(*query, at[2])) && isPartOfWhole(*key, at[3]);
+  SetVector<Value> used(pass.getWhole().begin(), pass.getWhole().end());
   getUsedValuesDefinedAbove(mask, used);
   for (OpFoldResult coordinate : ArrayRef(at).take_front(2))
     if (auto value = dyn_cast<Value>(coordinate))
@@ -152,16 +154,19 @@ void AttentionBuilder::findPresentKeys(OnlineAttentionOp pass) {
   auto getSize = [&](const TileView &view) {
     return view.getRowCount(rewriter, loc, isWhole);
   };
-  auto getSpan = [&](OpFoldResult first, const TileView &view) -> Span {
+  auto getSpan = [&](OpFoldResult first, OpFoldResult size) -> Span {
     if (isWhole)
       first = index.constant(0);
-    OpFoldResult end = index.add(first, getSize(view));
+    OpFoldResult end = index.add(first, size);
     return {first, index.sub(end, index.constant(1))};
   };
+  OpFoldResult queries = isWhole && saysWhole
+                             ? getAsOpFoldResult(pass.getWhole()[1])
+                             : getSize(*query);
   MaskBox box = {{at[0], at[0]},
                  {at[1], at[1]},
-                 getSpan(at[2], *query),
-                 getSpan(at[3], *key)};
+                 getSpan(at[2], queries),
+                 getSpan(at[3], getSize(*key))};
   PresentKeys keys = MaskEvaluator(mask, box, rewriter, loc).presentKeys();
   if (keys.missesTables) {
     // The tile's own keys end where tables say.

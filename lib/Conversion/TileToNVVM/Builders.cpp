@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -138,6 +139,25 @@ Value fovea::tile::getSharedAddress(OpBuilder &builder, Operation *op,
     return address;
   return arith::AddIOp::create(builder, loc, address,
                                getI32(builder, loc, offset));
+}
+
+Value fovea::tile::getZeros(OpBuilder &builder, Operation *op, int64_t bytes) {
+  constexpr unsigned kAlignment = 16;
+  auto module = op->getParentOfType<gpu::GPUModuleOp>();
+  std::string name = llvm::formatv("fovea_zeros_{0}", bytes);
+  auto global = module.lookupSymbol<LLVM::GlobalOp>(name);
+  if (!global) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(module.getBody());
+    auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), bytes);
+    global = LLVM::GlobalOp::create(builder, module.getLoc(), type,
+                                    /*isConstant=*/true,
+                                    LLVM::Linkage::Internal, name,
+                                    builder.getZeroAttr(RankedTensorType::get(
+                                        {bytes}, builder.getI8Type())),
+                                    kAlignment, kGlobalSpace);
+  }
+  return LLVM::AddressOfOp::create(builder, op->getLoc(), global);
 }
 
 Value fovea::tile::toSharedPointer(OpBuilder &builder, Location loc,

@@ -146,6 +146,10 @@ void emitBarrier(mlir::OpBuilder &builder, mlir::Operation *op);
 mlir::Value getSharedAddress(mlir::OpBuilder &builder, mlir::Operation *op,
                              int64_t offset);
 
+/// Returns a pointer to as many zeros in global memory.
+mlir::Value getZeros(mlir::OpBuilder &builder, mlir::Operation *op,
+                     int64_t bytes);
+
 /// Returns a pointer to `offset` bytes after an address in shared memory.
 mlir::Value toSharedPointer(mlir::OpBuilder &builder, mlir::Location loc,
                             mlir::Value address, int64_t offset = 0);

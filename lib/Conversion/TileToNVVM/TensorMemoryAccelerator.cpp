@@ -383,7 +383,7 @@ namespace {
 
 /// Starts the copy of each panel of the tile by one thread. Where the op leaves
 /// out some rows of the tile, the thread waits for the copy at a barrier of its
-/// own, writes the zeros, and then arrives at the slot's.
+/// own, and then starts copies of zeros, for which the slot's waits.
 class LoadAsyncLowering : public OpConversionPattern<LoadAsyncOp> {
 public:
   LoadAsyncLowering(const TileTypeConverter &converter, MLIRContext *context,
@@ -435,7 +435,7 @@ public:
                  adaptor.getSlot().front(), adaptor.getSource().front(),
                  barrier, coordinates, blocks);
       if (rows)
-        emitZeros(one, *rows, tile, adaptor.getSlot().front(), barrier, state,
+        emitZeros(one, op, *rows, adaptor.getSlot().front(), barrier, state,
                   use.full);
     });
     emitArriveBeside(rewriter, op, use.full);
@@ -444,25 +444,59 @@ public:
   }
 
 private:
-  /// Completes the copy of a tile that is cut: waits for the phase of `barrier`
-  /// that `state` belongs to, then writes zeros to the other rows.
-  static void emitZeros(ImplicitLocOpBuilder &builder, const KeptRows &rows,
-                        SharedType tile, Value slot, Value barrier, Value state,
-                        Value full) {
-    Location loc = builder.getLoc();
-    auto branch =
-        scf::IfOp::create(builder, rows.isCut, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    emitWaitForState(builder, loc, barrier, state);
-    emitZeroRows(builder, tile, slot, getI32(builder, loc, 0), rows.first);
-    emitZeroRows(builder, tile, slot, rows.end, rows.count);
-    emitProxyFence(builder, loc);
-    emitArrive(builder, loc, full);
-  }
+  static void emitZeros(ImplicitLocOpBuilder &builder, LoadAsyncOp op,
+                        const KeptRows &rows, Value slot, Value barrier,
+                        Value state, Value full);
 
   const RingReaders &readers;
 };
+
+} // namespace
+
+/// Completes the copy of a tile that is cut: waits for the phase of `barrier`
+/// that `state` belongs to, then lets zeros be copied to the other rows. A
+/// thread would take microseconds to write so many, and a bulk copy of as many
+/// rows is one instruction, since a panel has them side by side.
+void LoadAsyncLowering::emitZeros(ImplicitLocOpBuilder &builder, LoadAsyncOp op,
+                                  const KeptRows &rows, Value slot,
+                                  Value barrier, Value state, Value full) {
+  SharedType tile = op.getSlot().getType();
+  Location loc = op.getLoc();
+  auto constant = [&](int64_t value) { return getI32(builder, loc, value); };
+  auto branch =
+      scf::IfOp::create(builder, rows.isCut, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  emitWaitForState(builder, loc, barrier, state);
+  Value kept = arith::SubIOp::create(builder, rows.end, rows.first);
+  Value others = arith::SubIOp::create(builder, rows.count, kept);
+  int64_t panels = tile.getNumPanels(), rowBytes = tile.getRowBytes();
+  emitExpect(
+      builder, full,
+      arith::MulIOp::create(builder, others, constant(panels * rowBytes)));
+  Value zeros = getZeros(builder, op, tile.getPanelBytes());
+  std::pair<Value, Value> ranges[] = {{constant(0), rows.first},
+                                      {rows.end, rows.count}};
+  for (auto [first, end] : ranges) {
+    Value count = arith::SubIOp::create(builder, end, first);
+    Value bytes = arith::MulIOp::create(builder, count, constant(rowBytes));
+    Value place = arith::AddIOp::create(
+        builder, slot,
+        arith::MulIOp::create(builder, first, constant(rowBytes)));
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      emitPtx(builder, loc,
+              "{\n.reg .pred any;\n"
+              "setp.ne.u32 any, $2, 0;\n"
+              "@any cp.async.bulk.shared::cluster.global.mbarrier::"
+              "complete_tx::bytes [$0], [$1], $2, [$3];\n}",
+              {place, zeros, bytes, full});
+      place =
+          arith::AddIOp::create(builder, place, constant(tile.getPanelBytes()));
+    }
+  }
+}
+
+namespace {
 
 /// Starts the copy of each panel by the first thread, which also waits.
 struct StoreAsyncLowering : OpConversionPattern<StoreAsyncOp> {

@@ -167,3 +167,68 @@ func.func @gradients(%q: tensor<2x4x?x64xf16>, %k: tensor<2x4x?x64xf16>, %do: te
       -> tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>
   return %dq : tensor<2x4x?x64xf16>
 }
+
+// -----
+
+// Packed queries: keys are absent that no query of the padded batch sees, not those that
+// a tile's do not.
+// CHECK-LABEL: func @packed
+// CHECK-SAME:    %[[ROWS:[^:]*]]: index)
+// CHECK:       tile.launch
+// CHECK:         %[[BEHIND:.*]] = arith.subi %c1, %[[ROWS]]
+// CHECK:         %[[LAST:.*]] = arith.subi %{{.*}}, %[[BEHIND]]
+// CHECK:         %[[SEEN:.*]] = arith.addi %[[LAST]], %c1
+// CHECK:         %[[ISCUT:.*]] = arith.cmpi slt, %[[SEEN]], %
+// CHECK:         %[[END:.*]] = arith.select %[[ISCUT]], %[[SEEN]], %
+// CHECK:         scf.for %[[J:[^ ]*]] =
+// CHECK:           %[[LEFT:.*]] = arith.subi %[[END]], %[[J]]
+// CHECK:           tile.load {{.*}} rows(%c0, %[[LEFT]]) :
+!all = tensor<?x2x?x64xbf16>
+!packed = tensor<1x2x?x64xbf16>
+#gpu = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>
+func.func @packed(%query: !all, %key: !all, %starts: tensor<?xi32>, %rows: index) -> !packed {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %bounds = tensor.dim %starts, %c0 : tensor<?xi32>
+  %batch = arith.subi %bounds, %c1 : index
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %next = arith.addi %b, %c1 : index
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %last = tensor.extract %starts[%next] : tensor<?xi32>
+    %end = arith.index_cast %last : i32 to index
+    %more = arith.subi %end, %start : index
+    %count = arith.minsi %more, %rows : index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 2, %count, 64] [1, 1, 1, 1] : !all to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 2, %count, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !all
+    }
+  }
+  %o = attn.attention %q, %key, %key scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %first = tensor.extract %starts[%b] : tensor<?xi32>
+      %start = arith.index_cast %first : i32 to index
+      %last = arith.addi %i, %start : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } {schedule = #gpu} : !all, !all, !all -> !all
+  %room = tensor.empty(%tokens) : !packed
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!packed) {
+    %next = arith.addi %b, %c1 : index
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %last = tensor.extract %starts[%next] : tensor<?xi32>
+    %end = arith.index_cast %last : i32 to index
+    %more = arith.subi %end, %start : index
+    %count = arith.minsi %more, %rows : index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 2, %count, 64] [1, 1, 1, 1] : !all to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 2, %count, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !packed
+    }
+  }
+  return %packed : !packed
+}

@@ -7,12 +7,15 @@
 
 // A copy by TMA that leaves out rows. Only where it leaves out some of the tile,
 // it completes at a barrier of its own, where the thread that started it waits
-// for it; that writes the zeros and arrives at the slot's barrier in its place.
-// Other rings are as they were.
+// for it; then zeros are copied to the rows in front and behind, of both panels,
+// and the slot's barrier waits for their bytes instead. Other rings are as they
+// were.
 
+// CHECK: llvm.mlir.global internal constant @fovea_zeros_8192(dense<0> : tensor<8192xi8>) {addr_space = 1 : i32, alignment = 16 : i64} : !llvm.array<8192 x i8>
 gpu.module @kernels {
   // CHECK-LABEL: gpu.func @rows(
   // CHECK-SAME: %[[K:[a-z0-9]*]]: !llvm.ptr {{.*}}, %[[B:.*]]: index, %[[N:.*]]: index)
+  // CHECK: %[[ZEROS:.*]] = llvm.mlir.addressof @fovea_zeros_8192
   // CHECK: %[[BASE:.*]] = llvm.ptrtoint
   // CHECK: %[[FULL:.*]] = arith.addi %[[BASE]], %c65536_i32
   // CHECK: scf.if
@@ -44,20 +47,21 @@ gpu.module @kernels {
   // CHECK: %[[BARRIER:.*]] = arith.select %[[ISCUT]], %[[CUT]], %[[OWN]]
   // CHECK: %[[STATE:.*]] = {{.*}} "mbarrier.arrive.expect_tx.shared::cta.b64 $0, [$1], $2;", "=l,r,r,~{memory}" %[[BARRIER]], %c16384_i32
   // CHECK: cp.async.bulk.tensor.3d{{.*}} %[[SLOT:.*]], %[[K]], %[[BARRIER]], %c0_i32, %[[ROW]],
-  // CHECK: cp.async.bulk.tensor.3d{{.*}} %[[K]], %[[BARRIER]], %c64_i32, %[[ROW]],
+  // CHECK: cp.async.bulk.tensor.3d{{.*}} %[[SECOND:[0-9]*]], %[[K]], %[[BARRIER]], %c64_i32, %[[ROW]],
   // CHECK: scf.if %[[ISCUT]] {
   // CHECK:   mbarrier.try_wait.shared::cta.b64 done, [$0], $1;{{.*}} %[[BARRIER]], %[[STATE]]
-  // CHECK:   scf.for %[[R:.*]] = %c0_i32 to %[[FIRST]] step %c1_i32
-  // CHECK:     %[[OFFSET:.*]] = arith.muli %[[R]], %c128_i32
-  // CHECK:     arith.addi %[[SLOT]], %[[OFFSET]]
-  // 8 units in a row of each panel.
-  // CHECK-COUNT-16: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>
-  // CHECK-NOT:      llvm.store
-  // CHECK:   scf.for %{{.*}} = %[[END]] to %c64_i32 step %c1_i32
-  // CHECK-COUNT-16: llvm.store
-  // CHECK-NOT:      llvm.store
-  // CHECK:   fence.proxy.async.shared::cta;
-  // CHECK:   mbarrier.arrive.shared::cta.b64 _, [$0];{{.*}} %[[OWN]]
+  // CHECK:   %[[OTHERS:.*]] = arith.subi %c64_i32, %[[LEFT]]
+  // CHECK:   %[[ALL:.*]] = arith.muli %[[OTHERS]], %c256_i32
+  // CHECK:   "mbarrier.arrive.expect_tx.shared::cta.b64 $0, [$1], $2;"{{.*}} %[[OWN]], %[[ALL]]
+  // CHECK:   %[[BEFORE:.*]] = arith.muli %[[FIRST]], %c128_i32
+  // CHECK:   @any cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];{{.*}} %[[SLOT]], %[[ZEROS]], %[[BEFORE]], %[[OWN]]
+  // CHECK:   cp.async.bulk.shared::cluster.global{{.*}} %[[SECOND]], %[[ZEROS]], %[[BEFORE]], %[[OWN]]
+  // CHECK-DAG: %[[BEHIND:.*]] = arith.subi %c64_i32, %[[END]]
+  // CHECK-DAG: %[[BYTES:.*]] = arith.muli %[[BEHIND]], %c128_i32
+  // CHECK-DAG: %[[PLACE:.*]] = arith.addi %[[SLOT]], %{{.*}}
+  // CHECK:   cp.async.bulk.shared::cluster.global{{.*}} %[[PLACE]], %[[ZEROS]], %[[BYTES]], %[[OWN]]
+  // CHECK:   cp.async.bulk.shared::cluster.global{{.*}} %[[ZEROS]], %[[BYTES]], %[[OWN]]
+  // CHECK-NOT: mbarrier.arrive
   // CHECK: }
   gpu.func @rows(%K: !kmap, %b: index, %n: index) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
     %c0 = arith.constant 0 : index

@@ -97,6 +97,65 @@ func.func @both(%query: !all, %key: !all, %starts: tensor<?xi32>, %rows: index) 
 
 // -----
 
+// Where a mask says which keys there are, the pass is told of how many queries: those of
+// the padded batch, of which the packed ones say nothing.
+
+// CHECK-LABEL: func @masked
+// CHECK-SAME:    %[[QUERY:[^:]*]]: tensor<?x2x?x64xbf16>, %{{.*}}: tensor<?x2x?x64xbf16>, %{{.*}}: tensor<?xi32>, %[[ROWS:[^:]*]]: index
+// CHECK:       scf.forall
+// CHECK:         %[[Q:.*]] = tensor.extract_slice %[[QUERY]]
+// CHECK:         attn.online_attention {{.*}} ins(%[[Q]], {{.*}} at[{{.*}}] whole[%c2, %[[ROWS]]] partial
+!all = tensor<?x2x?x64xbf16>
+#gpu = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>
+func.func @masked(%query: !all, %key: !all, %starts: tensor<?xi32>, %rows: index) -> !all {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %bounds = tensor.dim %starts, %c0 : tensor<?xi32>
+  %batch = arith.subi %bounds, %c1 : index
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %next = arith.addi %b, %c1 : index
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %last = tensor.extract %starts[%next] : tensor<?xi32>
+    %end = arith.index_cast %last : i32 to index
+    %more = arith.subi %end, %start : index
+    %count = arith.minsi %more, %rows : index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 2, %count, 64] [1, 1, 1, 1] : !all to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 2, %count, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !all
+    }
+  }
+  %o = attn.attention %q, %key, %key scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %first = tensor.extract %starts[%b] : tensor<?xi32>
+      %start = arith.index_cast %first : i32 to index
+      %last = arith.addi %i, %start : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } {schedule = #gpu} : !all, !all, !all -> !all
+  %room = tensor.empty(%c1, %tokens) : !all
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {
+    %next = arith.addi %b, %c1 : index
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %last = tensor.extract %starts[%next] : tensor<?xi32>
+    %end = arith.index_cast %last : i32 to index
+    %more = arith.subi %end, %start : index
+    %count = arith.minsi %more, %rows : index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 2, %count, 64] [1, 1, 1, 1] : !all to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 2, %count, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !all
+    }
+  }
+  return %packed : !all
+}
+
+// -----
+
 // A tile is also written where its rows are in a transposed result. Tiles of a static
 // number of queries are whole ones, so a tile writes the first of the rows that it
 // computes. The packed tensor has other heads in front. Queries that no loop copies are

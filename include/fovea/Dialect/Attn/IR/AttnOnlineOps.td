@@ -57,7 +57,8 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
     `at [b, h, i, j]` are the coordinates of the operands' first element in the
     whole attention (absent: zeros), which regions and dropout see.
     `whole [H, Sq]` are the numbers of heads and queries of the whole attention,
-    which dropout needs to number its rows (absent: the operands' own).
+    by which dropout numbers its rows, and by which keys are absent that none of
+    its queries sees (absent: those of the tensors that operands are slices of).
     `partial(%p)`: the mask region is applied only where `%p` is true; otherwise
     the producer has proven that it keeps all of this tile.
     `ends [%e0, %e1, ...]`: the rows of a tile of the schedule are divided into as

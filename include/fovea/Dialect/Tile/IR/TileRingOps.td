@@ -114,9 +114,10 @@ def LoadAsyncOp : Tile_Op<"load_async", [
     begins at a multiple of 16 bytes of the last dimension.
 
     TMA does not support `rows`. Where `rows` leaves out some rows of a tile,
-    the thread that started the copy waits for it, writes the zeros, and only
-    then makes the slot full. All other tiles are copied as without `rows`; a
-    tile of which no row is left is copied from outside of the tensor.
+    the thread that started the copy waits for it, and then starts copies of
+    zeros (`cp.async.bulk`, PTX ISA 9.7.9.25), which make the slot full. All
+    other tiles are copied as without `rows`; a tile of which no row is left is
+    copied from outside of the tensor.
 
     With `runs n`, each run is a copy of its own, of `n` rows, which one of the
     threads that run the op starts. A tensor map is then of tiles of `n` rows.

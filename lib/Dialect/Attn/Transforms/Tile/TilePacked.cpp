@@ -10,6 +10,7 @@
 #include "ReaderCost.h"
 
 #include "fovea/Analysis/IndexMath.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/SameOp.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -383,6 +384,27 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
 // Operands
 //===----------------------------------------------------------------------===//
 
+/// Tells masked passes over keys, whose queries are `rows`, how many heads and
+/// queries `whole` has, of which these were rows.
+static void keepWhole(RewriterBase &rewriter, scf::ForallOp loop, Value rows,
+                      Value whole) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(loop);
+  for (OpOperand &use : rows.getUses()) {
+    auto pass = dyn_cast<OnlineAttentionOp>(use.getOwner());
+    if (!pass || pass.getQuery() != rows || pass.getMask().empty() ||
+        !pass.getWhole().empty())
+      continue;
+    SmallVector<Value> sizes;
+    for (unsigned dim : {kHead, kRow})
+      sizes.push_back(getValueOrCreateConstantIndexOp(
+          rewriter, loop.getLoc(),
+          tensor::getMixedSize(rewriter, loop.getLoc(), whole, dim)));
+    rewriter.modifyOpInPlace(pass,
+                             [&] { pass.getWholeMutable().assign(sizes); });
+  }
+}
+
 /// Lets `slice`, in `loop`, be one of what rows were copied from.
 static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
                        tensor::ExtractSliceOp slice) {
@@ -408,9 +430,11 @@ static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
   SmallVector<OpFoldResult> offsets = rows.offsets;
   for (size_t dim = kHead; dim < offsets.size(); ++dim)
     offsets[dim] = math.add(offsets[dim], place[dim]);
-  rewriter.replaceOpWithNewOp<tensor::ExtractSliceOp>(
-      slice, slice.getType(), gather->getSource(0), offsets, sizes,
-      slice.getMixedStrides());
+  auto rowsOfTile = tensor::ExtractSliceOp::create(
+      rewriter, slice.getLoc(), slice.getType(), gather->getSource(0), offsets,
+      sizes, slice.getMixedStrides());
+  rewriter.replaceOp(slice, rowsOfTile);
+  keepWhole(rewriter, loop, rowsOfTile, gather->getInit(0).get());
   if (copies.use_empty())
     rewriter.eraseOp(copies);
 }
