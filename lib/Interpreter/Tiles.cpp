@@ -31,16 +31,23 @@ visitGlobal(Fiber &fiber, Operation *op, const MemRef &memref,
   for (auto [dim, index] : llvm::enumerate(indices)) {
     if (mayBeBefore && int64_t(dim) == dims.back())
       continue;
-    if (index + (int64_t(dim) == dims.front() ? rows.first : 0) < 0) {
+    int64_t ownFirst =
+        rows.first / std::max<int64_t>(tile::getInnerRows(op), 1);
+    if (index + (int64_t(dim) == dims.front() ? ownFirst : 0) < 0) {
       fiber.emitError(op) << "starts at index " << index << " of dimension "
                           << dim << "; indices must not be negative";
       return Status::Failed;
     }
   }
   SmallVector<int64_t, 5> place(indices);
-  int64_t number = 0;
+  int64_t number = 0, inner = tile::getInnerRows(op);
   bool done = forEachIndex(shape, [&](ArrayRef<int64_t> element) {
-    for (auto [dim, coordinate] : llvm::zip_equal(dims, element))
+    SmallVector<int64_t, 3> coordinates(element);
+    if (inner) {
+      coordinates.insert(coordinates.begin() + 1, element.front() % inner);
+      coordinates.front() /= inner;
+    }
+    for (auto [dim, coordinate] : llvm::zip_equal(dims, coordinates))
       place[dim] = indices[dim] + coordinate;
     int64_t current = number++;
     if (!rows.contains(element.front()))

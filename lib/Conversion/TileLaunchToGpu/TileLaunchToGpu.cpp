@@ -83,13 +83,18 @@ LogicalResult TileLaunchToGpu::takeOperands(LaunchOp launch,
 static void clipRows(StoreAsyncOp store) {
   Location loc = store.getLoc();
   OpBuilder builder(store);
+  // Rows along two dimensions are clipped along the first one.
   int64_t rowDim = store.getDims().front(),
-          size = store.getSource().getType().getShape().front();
+          inner = std::max<int64_t>(getInnerRows(store), 1),
+          size = store.getSource().getType().getShape().front() / inner;
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0),
         extent = arith::ConstantIndexOp::create(builder, loc, size);
-  Value valid = arith::MinSIOp::create(
-      builder, loc,
-      arith::MaxSIOp::create(builder, loc, store.getValid(), zero), extent);
+  Value valid = arith::MaxSIOp::create(builder, loc, store.getValid(), zero);
+  if (inner > 1)
+    valid = arith::DivUIOp::create(
+        builder, loc, valid,
+        arith::ConstantIndexOp::create(builder, loc, inner));
+  valid = arith::MinSIOp::create(builder, loc, valid, extent);
   SmallVector<Value> indices(store.getIndices());
   Value &row = indices[rowDim];
   row = arith::AddIOp::create(builder, loc, row, valid);
@@ -98,25 +103,28 @@ static void clipRows(StoreAsyncOp store) {
   SmallVector<int64_t> dims = llvm::map_to_vector(
       store.getDims(), [&](int64_t dim) { return dim + (dim >= rowDim); });
   StoreAsyncOp::create(builder, loc, store.getSource(), store.getTarget(),
-                       indices, /*valid=*/Value(), dims, store.getAdd());
+                       indices, /*valid=*/Value(), dims, store.getAdd(),
+                       store.getInnerAttr());
   store.erase();
 }
 
 /// Makes copies that only TMA executes use descriptors instead of the memref.
 void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
-  DenseMap<std::tuple<Value, Type, Attribute, int>, Value> maps;
+  DenseMap<std::tuple<Value, Type, Attribute, int64_t, int>, Value> maps;
   auto describe = [&](OpOperand &memref, SharedType tile,
-                      DenseI64ArrayAttr dims, bool isClipped = false) {
+                      DenseI64ArrayAttr dims, IntegerAttr inner,
+                      bool isClipped = false) {
     auto source = dyn_cast<MemRefType>(memref.get().getType());
     if (!source || !suitsTensorMap(source, dims, tile))
       return;
-    Value &map = maps[{memref.get(), tile, dims, int(isClipped)}];
+    Value &map = maps[{memref.get(), tile, dims, inner ? inner.getInt() : 0,
+                       int(isClipped)}];
     if (!map) {
       auto type = TensorMapType::get(
           &getContext(), getTensorMapRank(source.getRank() + isClipped, tile),
           tile);
       map = TensorMapOp::create(builder, memref.getOwner()->getLoc(), type,
-                                memref.get(), isClipped, dims);
+                                memref.get(), isClipped, dims, inner);
       ++numTensorMaps;
     }
     memref.set(map);
@@ -124,10 +132,11 @@ void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
   launch.walk([&](Operation *op) {
     if (auto load = dyn_cast<LoadAsyncOp>(op))
       describe(load.getSourceMutable(), load.getCopiedTile(),
-               load.getDimsAttr());
+               load.getDimsAttr(), load.getInnerAttr());
     else if (auto store = dyn_cast<StoreAsyncOp>(op))
       describe(store.getTargetMutable(), store.getSource().getType(),
-               store.getDimsAttr(), bool(store.getValid()));
+               store.getDimsAttr(), store.getInnerAttr(),
+               bool(store.getValid()));
   });
   launch.walk([](StoreAsyncOp store) {
     if (store.getValid() && isa<TensorMapType>(store.getTarget().getType()))

@@ -144,8 +144,8 @@ Value SharedAccess::getPointer(int64_t rowOffset, int64_t columnOffset) {
 
 GlobalAccess::GlobalAccess(OpBuilder &builder, Location loc, Value memref,
                            ValueRange indices, ArrayRef<int64_t> dims,
-                           ArrayRef<int64_t> shape)
-    : builder(builder), loc(loc), shape(shape) {
+                           ArrayRef<int64_t> shape, int64_t inner)
+    : builder(builder), loc(loc), inner(inner), shape(shape) {
   auto type = cast<MemRefType>(memref.getType());
   elementBytes = fovea::tile::getElementBytes(type);
   auto [staticStrides, staticOffset] = type.getStridesAndOffset();
@@ -173,19 +173,32 @@ GlobalAccess::GlobalAccess(OpBuilder &builder, Location loc, Value memref,
         arith::MulIOp::create(builder, loc, toI64(index), allStrides.back());
     address = arith::AddIOp::create(builder, loc, address, offset);
   }
-  for (auto [n, dim] : llvm::enumerate(dims)) {
-    strides.push_back(staticStrides[dim] == 1 ? Value() : allStrides[dim]);
+  auto getStride = [&](int64_t dim) {
+    return staticStrides[dim] == 1 ? Value() : allStrides[dim];
+  };
+  SmallVector<int64_t> own(dims);
+  if (inner) {
+    innerStride = allStrides[own[1]];
+    own.erase(own.begin() + 1);
+  }
+  for (auto [n, dim] : llvm::enumerate(own)) {
+    strides.push_back(getStride(dim));
     // A tile that begins at 0 and is no larger than a static size is whole.
-    int64_t size = type.getDimSize(dim);
+    int64_t size = type.getDimSize(dim), each = n == 0 && inner ? inner : 1;
     left.push_back(Value());
     if (isConstantIntValue(indices[dim], 0) && !ShapedType::isDynamic(size) &&
-        shape[n] <= size)
+        shape[n] <= size * each)
       continue;
     Value total =
         ShapedType::isDynamic(size)
             ? metadata.getSizes()[dim]
             : arith::ConstantIndexOp::create(builder, loc, size).getResult();
-    limit(n, arith::SubIOp::create(builder, loc, total, indices[dim]));
+    Value count = arith::SubIOp::create(builder, loc, total, indices[dim]);
+    if (each > 1)
+      count = arith::MulIOp::create(
+          builder, loc, count,
+          arith::ConstantIndexOp::create(builder, loc, each));
+    limit(n, count);
   }
 }
 
@@ -236,6 +249,8 @@ Value GlobalAccess::isAligned(int64_t bytes) {
   for (Value stride : strides)
     if (stride)
       all = arith::OrIOp::create(builder, loc, all, stride);
+  if (inner)
+    all = arith::OrIOp::create(builder, loc, all, innerStride);
   Value low = arith::AndIOp::create(builder, loc, all, getI64(bytes - 1));
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, low,
                                getI64(0));
@@ -243,12 +258,23 @@ Value GlobalAccess::isAligned(int64_t bytes) {
 
 Value GlobalAccess::getPointer(ValueRange coordinates) {
   Value at = address;
-  for (auto [stride, coordinate] : llvm::zip_equal(strides, coordinates)) {
+  auto add = [&](Value stride, Value coordinate) {
     Value wide =
         arith::ExtUIOp::create(builder, loc, builder.getI64Type(), coordinate);
     Value offset = arith::MulIOp::create(
         builder, loc, wide, stride ? stride : getI64(elementBytes));
     at = arith::AddIOp::create(builder, loc, at, offset);
+  };
+  for (auto [n, each] :
+       llvm::enumerate(llvm::zip_equal(strides, coordinates))) {
+    auto [stride, coordinate] = each;
+    if (n > 0 || !inner) {
+      add(stride, coordinate);
+      continue;
+    }
+    Value count = getI32(builder, loc, inner);
+    add(stride, arith::DivUIOp::create(builder, loc, coordinate, count));
+    add(innerStride, arith::RemUIOp::create(builder, loc, coordinate, count));
   }
   return LLVM::IntToPtrOp::create(
       builder, loc,
@@ -257,7 +283,14 @@ Value GlobalAccess::getPointer(ValueRange coordinates) {
 
 Value GlobalAccess::move(Value pointer, ArrayRef<int64_t> offsets) {
   int64_t constant = 0;
-  for (auto [stride, offset] : llvm::zip_equal(strides, offsets)) {
+  SmallVector<Value> along(strides);
+  SmallVector<int64_t> distances(offsets);
+  if (inner) {
+    distances.front() = offsets.front() / inner;
+    along.push_back(innerStride);
+    distances.push_back(offsets.front() % inner);
+  }
+  for (auto [stride, offset] : llvm::zip_equal(along, distances)) {
     if (!stride)
       constant += offset * elementBytes;
     else if (offset)

@@ -72,12 +72,14 @@ private:
 int64_t getElementBytes(mlir::MemRefType type);
 
 /// A tile of a memref in global memory that begins at `indices` and whose
-/// dimension n runs along dimension `dims[n]`.
+/// dimension n runs along dimension `dims[n]`; with `inner`, a power of two,
+/// that many neighbouring rows run along `dims[1]`, and other dimensions along
+/// the one behind.
 class GlobalAccess {
 public:
   GlobalAccess(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value memref,
                mlir::ValueRange indices, llvm::ArrayRef<int64_t> dims,
-               llvm::ArrayRef<int64_t> shape);
+               llvm::ArrayRef<int64_t> shape, int64_t inner = 0);
 
   int64_t getElementBytes() const { return elementBytes; }
 
@@ -100,7 +102,15 @@ public:
   mlir::Value isWithin(int64_t dim, mlir::Value place);
 
   /// Returns true if the tile's last dimension is contiguous.
-  bool isContiguous() const { return strides.back() == nullptr; }
+  bool isContiguous() const {
+    return strides.back() == nullptr && (!inner || strides.size() > 1);
+  }
+
+  /// Returns true if rows that are `step` apart are as far apart in memory
+  /// wherever they begin at a multiple of it.
+  bool isEven(int64_t step) const {
+    return !inner || step % inner == 0 || inner % step == 0;
+  }
 
   /// Returns true, as an i1, if every row of the tile begins at a multiple of
   /// `bytes`.
@@ -109,7 +119,9 @@ public:
   /// A pointer to the element of these coordinates, i32s.
   mlir::Value getPointer(mlir::ValueRange coordinates);
 
-  /// A pointer `offsets` elements, along each dimension, from `pointer`.
+  /// A pointer `offsets` elements, along each dimension, from `pointer`. Of
+  /// rows that run along two dimensions the sum of the coordinate of `pointer`
+  /// and the offset carries nothing from the places of the second to the first.
   mlir::Value move(mlir::Value pointer, llvm::ArrayRef<int64_t> offsets);
 
 private:
@@ -124,6 +136,10 @@ private:
   mlir::Value address;
   /// Bytes from one element to the next, i64; null: the size of an element.
   llvm::SmallVector<mlir::Value> strides;
+  /// The same of the rows along a second dimension, and how many these are; 0:
+  /// there is none.
+  mlir::Value innerStride;
+  int64_t inner;
   /// The elements within the memref in each dimension; null: all.
   llvm::SmallVector<mlir::Value> left;
   /// The first row, an i32; null: 0.

@@ -275,7 +275,7 @@ struct ConvertStore final : OpConversionPattern<StoreOp> {
                   ConversionPatternRewriter &rewriter) const override {
     FragmentType type = op.getValue().getType();
     GlobalAccess memory(rewriter, op.getLoc(), op.getTarget(), op.getIndices(),
-                        op.getDims(), type.getShape());
+                        op.getDims(), type.getShape(), getInnerRows(op));
     if (op.getValid())
       memory.limit(0, op.getValid());
     FragmentAccess(rewriter, op, type, memory).store(adaptor.getValue());
@@ -373,7 +373,8 @@ void SharedCopy::copyUnits() {
   int64_t rowUnits = type.getShape().back() / unitColumns;
   int64_t units = type.getShape().front() * rowUnits;
   // A thread copies units of one column if a step of all threads is whole rows.
-  bool isStraight = threads % rowUnits == 0;
+  bool isStraight =
+      threads % rowUnits == 0 && memory.isEven(threads / rowUnits);
   auto createAccess = [&](Value row, Value column) {
     return SharedAccess(rewriter, loc, type, address, row,
                         {column, ~uint64_t(0)});
@@ -485,7 +486,7 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
     std::optional<GlobalAccess> memory;
     if (!op.getRuns()) {
       memory.emplace(rewriter, loc, op.getSource(), op.getIndices(),
-                     op.getDims(), shared.getShape());
+                     op.getDims(), shared.getShape(), getInnerRows(op));
       memory->limitRows(op.getRows());
     }
     // Threads that are behind may still read the slot's previous contents.
@@ -535,7 +536,7 @@ public:
       });
     } else {
       GlobalAccess memory(rewriter, loc, op.getSource(), op.getIndices(),
-                          op.getDims(), type.getShape());
+                          op.getDims(), type.getShape(), getInnerRows(op));
       memory.limitRows(op.getRows());
       SharedCopy(rewriter, op, type, adaptor.getSlot().front(), memory, full)
           .start();

@@ -106,10 +106,13 @@ LogicalResult MapEncoder::encode(TensorMapOp op) {
                                        constant(elementBytes));
   Value begin = arith::AddIOp::create(builder, address, offset);
 
-  // The innermost dimension comes first.
   SmallVector<Value> sizes, strides, box;
-  int64_t rows = tile.getShape().front();
-  for (int64_t dim = source.getRank(); dim-- > 0;) {
+  int64_t inner = std::max<int64_t>(getInnerRows(op), 1);
+  int64_t rows = tile.getShape().front() / inner;
+  SmallVector<int64_t> order =
+      llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(source.getRank())));
+  moveInnerRows(op, op.getDims(), order);
+  for (int64_t dim : order) {
     Value size = toInt(metadata.getSizes()[dim]);
     Value stride = arith::MulIOp::create(
         builder, toInt(metadata.getStrides()[dim]), constant(elementBytes));
@@ -119,6 +122,8 @@ LogicalResult MapEncoder::encode(TensorMapOp op) {
       extent = tile.getPanelColumns();
     else if (isRows)
       extent = rows;
+    else if (inner > 1 && dim == op.getDims()[1])
+      extent = inner;
     if (isRows && op.getClipped()) {
       sizes.push_back(constant(rows));
       strides.push_back(stride);

@@ -23,6 +23,18 @@ llvm::LogicalResult lowerTensorMaps(mlir::ModuleOp module);
 /// bytes that are passed by value.
 void describeTensorMaps(mlir::gpu::GPUModuleOp module);
 
+/// Puts what `values` has of the second dimension that the rows of the tile of
+/// `op` run along, if there is one, behind the columns: `values` are those of a
+/// tensor's dimensions, the last one first. Memory has a box in that order.
+template <typename T>
+void moveInnerRows(mlir::Operation *op, llvm::ArrayRef<int64_t> dims,
+                   llvm::SmallVectorImpl<T> &values) {
+  if (!getInnerRows(op))
+    return;
+  auto from = values.end() - 1 - dims[1];
+  std::rotate(values.begin() + 1, from, from + 1);
+}
+
 } // namespace fovea::tile
 
 #endif // FOVEA_LIB_CONVERSION_TILETONVVM_TENSORMAPS_H

@@ -10,6 +10,7 @@
 #include "Rings.h"
 #include "Roles.h"
 #include "RunCopy.h"
+#include "TensorMaps.h"
 
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
@@ -23,13 +24,16 @@
 using namespace mlir;
 using namespace fovea::tile;
 
-/// Returns the place of a tile in TMA's order: the innermost dimension first.
+/// Returns the place of a tile that `op` copies along `dims` in TMA's order:
+/// the innermost dimension first.
 static SmallVector<Value> getCoordinates(ImplicitLocOpBuilder &builder,
+                                         Operation *op, ArrayRef<int64_t> dims,
                                          ArrayRef<ValueRange> indices) {
   SmallVector<Value> coordinates;
   for (ValueRange index : llvm::reverse(indices))
     coordinates.push_back(arith::IndexCastOp::create(
         builder, builder.getI32Type(), index.front()));
+  moveInnerRows(op, dims, coordinates);
   return coordinates;
 }
 
@@ -405,7 +409,7 @@ public:
       return success();
     }
     SmallVector<Value> coordinates =
-        getCoordinates(builder, adaptor.getIndices());
+        getCoordinates(builder, op, op.getDims(), adaptor.getIndices());
     emitInOneThread(rewriter, op, [&](OpBuilder &nested) {
       ImplicitLocOpBuilder one(op.getLoc(), nested);
       SharedType tile = map.getTile();
@@ -511,7 +515,7 @@ struct StoreAsyncLowering : OpConversionPattern<StoreAsyncOp> {
              << op.getTarget().getType();
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     SmallVector<Value> coordinates =
-        getCoordinates(builder, adaptor.getIndices());
+        getCoordinates(builder, op, op.getDims(), adaptor.getIndices());
     SharedType tile = op.getSource().getType();
     emitInOneThread(rewriter, op, [&](OpBuilder &nested) {
       ImplicitLocOpBuilder one(op.getLoc(), nested);

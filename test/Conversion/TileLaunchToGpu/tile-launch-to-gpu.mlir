@@ -249,3 +249,66 @@ func.func @cluster(%o: memref<?xf32, strided<[1], offset: ?>>, %n: index) {
   }
   return
 }
+
+// -----
+
+!t = !tile.shared<64x64xbf16, swizzle = 128>
+!m = memref<4x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 1, fast_memory = 232448, near_memory = 65536, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
+  // Tiles whose rows run along two dimensions have maps of their own, one for each number
+  // of neighbours, and so have tiles whose rows do not.
+  // CHECK-LABEL: func @inner
+  // CHECK-SAME:    %[[K:[^:]*]]: memref
+  // CHECK:         %[[FOUR:.*]] = tile.tensor_map %[[K]] dims [1, 0, 2] inner 4 : {{.*}} -> !tile.tensor_map<3 x !tile.shared<64x64xbf16, swizzle = 128>>
+  // CHECK:         %[[TWO:.*]] = tile.tensor_map %[[K]] dims [1, 0, 2] inner 2 : {{.*}} -> !tile.tensor_map<3 x
+  // CHECK:         %[[NONE:.*]] = tile.tensor_map %[[K]] dims [1, 2] : {{.*}} -> !tile.tensor_map<3 x
+  // CHECK-NOT:     tile.tensor_map
+  // CHECK:         gpu.launch
+  // CHECK:           tile.load_async %[[FOUR]][%c0{{.*}}, %[[X:.*]], %c0{{.*}}] dims [1, 0, 2] inner 4
+  // CHECK:           tile.load_async %[[TWO]][%c0{{.*}}, %[[X]], %c0{{.*}}] dims [1, 0, 2] inner 2
+  // CHECK:           tile.load_async %[[NONE]][%c0{{.*}}, %[[X]], %c0{{.*}}] dims [1, 2] into
+  // CHECK:           tile.store_async %{{.*}}, %[[FOUR]][%c0{{.*}}, %[[X]], %c0{{.*}}] dims [1, 0, 2] inner 4 :
+  func.func @inner(%k: !m) {
+    %c4 = arith.constant 4 : index
+    tile.launch grid(%c4) warps 4 outs(%k : !m) {
+    ^bb0(%x: index, %K: !m):
+      %c0 = arith.constant 0 : index
+      %r = tile.ring : !tile.ring<3 x !t>
+      %s = tile.acquire %r[%x] : !tile.ring<3 x !t>
+      tile.load_async %K[%c0, %x, %c0] dims [1, 0, 2] inner 4 into %s signals %r[%x] : !m, !tile.ring<3 x !t>
+      tile.load_async %K[%c0, %x, %c0] dims [1, 0, 2] inner 2 into %s signals %r[%x] : !m, !tile.ring<3 x !t>
+      tile.load_async %K[%c0, %x, %c0] dims [1, 2] into %s signals %r[%x] : !m, !tile.ring<3 x !t>
+      tile.store_async %s, %K[%c0, %x, %c0] dims [1, 0, 2] inner 4 : !t, !m
+      tile.wait_stores
+    }
+    return
+  }
+
+  // Of 64 rows of which 4 are in each place of the first dimension some are clipped in
+  // places of that, 16.
+  // CHECK-LABEL: func @inner_clipped
+  // CHECK-SAME:    %[[O:[^:]*]]: memref<{{[^%]*}}, %[[N:[^:]*]]: index
+  // CHECK:         %[[MAP:.*]] = tile.tensor_map clipped %[[O]] dims [1, 0, 2] inner 4 : {{.*}} -> !tile.tensor_map<4 x !tile.shared<64x64xbf16, swizzle = 128>>
+  // CHECK:         gpu.launch
+  // CHECK:           %[[EXTENT:.*]] = arith.constant 16 : index
+  // CHECK:           %[[ROWS:.*]] = arith.maxsi %[[N]], %c0
+  // CHECK:           %[[INNER:.*]] = arith.constant 4 : index
+  // CHECK:           %[[PLACES:.*]] = arith.divui %[[ROWS]], %[[INNER]]
+  // CHECK:           %[[VALID:.*]] = arith.minsi %[[PLACES]], %[[EXTENT]]
+  // CHECK:           %[[END:.*]] = arith.addi %[[X:.*]], %[[VALID]]
+  // CHECK:           %[[FROM:.*]] = arith.subi %[[EXTENT]], %[[VALID]]
+  // CHECK:           tile.store_async %{{.*}}, %[[MAP]][%c0{{.*}}, %[[END]], %[[FROM]], %c0{{.*}}] dims [2, 0, 3] inner 4 : !tile.shared<64x64xbf16, swizzle = 128>, !tile.tensor_map<4 x
+  func.func @inner_clipped(%o: !m, %n: index) {
+    %c4 = arith.constant 4 : index
+    tile.launch grid(%c4) warps 4 outs(%o : !m) {
+    ^bb0(%x: index, %O: !m):
+      %c0 = arith.constant 0 : index
+      %zero = arith.constant 0.0 : bf16
+      %v = tile.fill %zero : !tile.fragment<64x64xbf16>
+      %a = tile.to_shared %v : !tile.fragment<64x64xbf16> -> !t
+      tile.store_async %a, %O[%c0, %x, %c0] dims [1, 0, 2] inner 4 valid(%n) : !t, !m
+      tile.wait_stores
+    }
+    return
+  }
+}

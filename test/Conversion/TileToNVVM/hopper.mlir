@@ -752,3 +752,164 @@ gpu.module @turns {
     gpu.return
   }
 }
+
+// -----
+
+// Of rows that run along two dimensions the neighbours, 4 of 8 heads, come behind the
+// columns, whatever the order of memory, so that a box has the tile's rows as they are:
+// 16 places of 4.
+// CHECK-LABEL: func @inner_rows(
+// CHECK-SAME: %[[T:.*]]: memref
+// CHECK: %{{.*}}, %{{.*}}, %[[S:.*]]:4, %[[STRIDES:.*]]:4 = memref.extract_strided_metadata %[[T]]
+// CHECK-DAG: %[[HEAD:.*]] = arith.index_cast %[[STRIDES]]#2
+// CHECK-DAG: %[[HEAD_BYTES:.*]] = arith.muli %[[HEAD]], %c2_i64
+// CHECK-DAG: %[[TIMES:.*]] = arith.index_cast %[[S]]#1
+// CHECK-DAG: %[[TIME:.*]] = arith.index_cast %[[STRIDES]]#1
+// CHECK-DAG: %[[TIME_BYTES:.*]] = arith.muli %[[TIME]], %c2_i64
+// CHECK-DAG: %[[BATCH:.*]] = arith.index_cast %[[STRIDES]]#0
+// CHECK-DAG: %[[BATCH_BYTES:.*]] = arith.muli %[[BATCH]], %c2_i64
+// CHECK: llvm.inttoptr
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %c8_i64
+// CHECK: llvm.store %[[TIMES]]
+// CHECK: llvm.store %c1_i64
+// CHECK: llvm.store %[[HEAD_BYTES]]
+// CHECK: llvm.store %[[TIME_BYTES]]
+// CHECK: llvm.store %[[BATCH_BYTES]]
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %c4_i64
+// CHECK: llvm.store %c16_i64
+// CHECK: llvm.store %c1_i64
+// CHECK: call @fovea_gpu_tensor_map(%{{.*}}, %{{.*}}, %c1_i64, %c4_i64,
+//
+// CHECK-LABEL: func @inner_heads(
+// CHECK-SAME: %[[T:.*]]: memref
+// CHECK: %{{.*}}, %{{.*}}, %[[S:.*]]:4, %[[STRIDES:.*]]:4 = memref.extract_strided_metadata %[[T]]
+// CHECK-DAG: %[[HEAD:.*]] = arith.index_cast %[[STRIDES]]#1
+// CHECK-DAG: %[[HEAD_BYTES:.*]] = arith.muli %[[HEAD]], %c2_i64
+// CHECK-DAG: %[[TIMES:.*]] = arith.index_cast %[[S]]#2
+// CHECK-DAG: %[[TIME:.*]] = arith.index_cast %[[STRIDES]]#2
+// CHECK-DAG: %[[TIME_BYTES:.*]] = arith.muli %[[TIME]], %c2_i64
+// CHECK-DAG: %[[BATCH:.*]] = arith.index_cast %[[STRIDES]]#0
+// CHECK-DAG: %[[BATCH_BYTES:.*]] = arith.muli %[[BATCH]], %c2_i64
+// CHECK: llvm.inttoptr
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %c8_i64
+// CHECK: llvm.store %[[TIMES]]
+// CHECK: llvm.store %c1_i64
+// CHECK: llvm.store %[[HEAD_BYTES]]
+// CHECK: llvm.store %[[TIME_BYTES]]
+// CHECK: llvm.store %[[BATCH_BYTES]]
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %c4_i64
+// CHECK: llvm.store %c16_i64
+// CHECK: llvm.store %c1_i64
+// CHECK: call @fovea_gpu_tensor_map(%{{.*}}, %{{.*}}, %c1_i64, %c4_i64,
+//
+// A clipped map has 16 places more, in front of the memref, not 64 rows.
+// CHECK-LABEL: func @inner_clipped(
+// CHECK-SAME: %[[T:.*]]: memref
+// CHECK: %{{.*}}, %{{.*}}, %[[S:.*]]:4, %[[STRIDES:.*]]:4 = memref.extract_strided_metadata %[[T]]
+// CHECK: %[[BASE:.*]] = arith.addi
+// CHECK: %[[HEAD:.*]] = arith.index_cast %[[STRIDES]]#1
+// CHECK: %[[HEAD_BYTES:.*]] = arith.muli %[[HEAD]], %c2_i64
+// CHECK: %[[TIMES:.*]] = arith.index_cast %[[S]]#2
+// CHECK: %[[TIME:.*]] = arith.index_cast %[[STRIDES]]#2
+// CHECK: %[[TIME_BYTES:.*]] = arith.muli %[[TIME]], %c2_i64
+// CHECK: %[[BACK:.*]] = arith.muli %[[TIME]], %c32_i64
+// CHECK: %[[FIRST:.*]] = arith.subi %[[BASE]], %[[BACK]]
+// CHECK: %[[PLACES:.*]] = arith.addi %[[TIMES]], %c16_i64
+// CHECK: %[[POINTER:.*]] = llvm.inttoptr %[[FIRST]]
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %c8_i64
+// CHECK: llvm.store %c16_i64
+// CHECK: llvm.store %[[PLACES]]
+// CHECK: llvm.store %c1_i64
+// CHECK: llvm.store %[[HEAD_BYTES]]
+// CHECK: llvm.store %[[TIME_BYTES]]
+// CHECK: llvm.store %[[TIME_BYTES]]
+// CHECK: llvm.store
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %c4_i64
+// CHECK: llvm.store %c16_i64
+// CHECK: llvm.store %c1_i64
+// CHECK: llvm.store %c1_i64
+// CHECK: call @fovea_gpu_tensor_map(%{{.*}}, %[[POINTER]], %c1_i64, %c5_i64,
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!map = !tile.tensor_map<4 x !tile>
+!clipped = !tile.tensor_map<5 x !tile>
+module attributes {gpu.container_module} {
+  func.func @inner_rows(%t: memref<1x?x8x64xbf16, strided<[?, ?, ?, 1], offset: ?>>) {
+    %c1 = arith.constant 1 : index
+    %c128 = arith.constant 128 : index
+    %map = tile.tensor_map %t dims [1, 2, 3] inner 4 : memref<1x?x8x64xbf16, strided<[?, ?, ?, 1], offset: ?>> -> !map
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%map : !map)
+    return
+  }
+  func.func @inner_heads(%t: memref<1x8x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>) {
+    %c1 = arith.constant 1 : index
+    %c128 = arith.constant 128 : index
+    %map = tile.tensor_map %t dims [2, 1, 3] inner 4 : memref<1x8x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>> -> !map
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%map : !map)
+    return
+  }
+  func.func @inner_clipped(%t: memref<1x8x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>) {
+    %c1 = arith.constant 1 : index
+    %c128 = arith.constant 128 : index
+    %map = tile.tensor_map clipped %t dims [2, 1, 3] inner 4 : memref<1x8x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>> -> !clipped
+    gpu.launch_func @kernels::@store blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%map : !clipped)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @copy(%map: !map) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+      gpu.return
+    }
+    gpu.func @store(%map: !clipped) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// The coordinates of a copy have the order of the descriptor's dimensions.
+// CHECK-LABEL: gpu.func @inner_rows(
+// CHECK-SAME: index, %[[T:[^:]*]]: index, %[[H:[^:]*]]: index)
+// CHECK-DAG: %[[HEAD:.*]] = arith.index_cast %[[H]] : index to i32
+// CHECK-DAG: %[[TIME:.*]] = arith.index_cast %[[T]] : index to i32
+// CHECK: cp.async.bulk.tensor.4d.shared::cluster.global{{.*}} [$0], [$1, {$3, $4, $5, $6}], [$2];{{.*}} %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %c0_i32, %[[HEAD]], %[[TIME]], %{{[^,]*}} :
+// CHECK: cp.async.bulk.tensor.4d.global.shared::cta{{.*}} [$1, {$2, $3, $4, $5}], [$0];{{.*}} %{{[^,]*}}, %{{[^,]*}}, %c0_i32, %[[HEAD]], %[[TIME]], %{{[^,]*}} :
+//
+// CHECK-LABEL: gpu.func @inner_heads(
+// CHECK-SAME: index, %[[T:[^:]*]]: index, %[[H:[^:]*]]: index)
+// CHECK-DAG: %[[HEAD:.*]] = arith.index_cast %[[H]] : index to i32
+// CHECK-DAG: %[[TIME:.*]] = arith.index_cast %[[T]] : index to i32
+// CHECK: cp.async.bulk.tensor.4d.shared::cluster.global{{.*}} [$0], [$1, {$3, $4, $5, $6}], [$2];{{.*}} %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %c0_i32, %[[HEAD]], %[[TIME]], %{{[^,]*}} :
+// CHECK: cp.async.bulk.tensor.4d.global.shared::cta{{.*}} [$1, {$2, $3, $4, $5}], [$0];{{.*}} %{{[^,]*}}, %{{[^,]*}}, %c0_i32, %[[HEAD]], %[[TIME]], %{{[^,]*}} :
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!ring = !tile.ring<1 x !tile>
+!map = !tile.tensor_map<4 x !tile>
+gpu.module @kernels {
+  gpu.func @inner_rows(%K: !map, %b: index, %t: index, %h: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 8192 : i64} : !ring
+    %slot = tile.acquire %ks[%c0] : !ring
+    tile.load_async %K[%b, %t, %h, %c0] dims [1, 2, 3] inner 4 into %slot signals %ks[%c0] : !map, !ring
+    %k = tile.wait %ks[%c0] : !ring
+    tile.store_async %k, %K[%b, %t, %h, %c0] dims [1, 2, 3] inner 4 : !tile, !map
+    tile.wait_stores
+    tile.release %ks[%c0] : !ring
+    gpu.return
+  }
+  gpu.func @inner_heads(%K: !map, %b: index, %t: index, %h: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 8192 : i64} : !ring
+    %slot = tile.acquire %ks[%c0] : !ring
+    tile.load_async %K[%b, %h, %t, %c0] dims [2, 1, 3] inner 4 into %slot signals %ks[%c0] : !map, !ring
+    %k = tile.wait %ks[%c0] : !ring
+    tile.store_async %k, %K[%b, %h, %t, %c0] dims [2, 1, 3] inner 4 : !tile, !map
+    tile.wait_stores
+    tile.release %ks[%c0] : !ring
+    gpu.return
+  }
+}

@@ -138,4 +138,149 @@ gpu.module @kernels {
     tile.store %x, %m[%c0] dims [0] : !tile.fragment<16xf32, #row>, memref<16xf32, strided<[1]>>
     gpu.return
   }
+
+  // Rows along two dimensions: row r is at r / 4 along the second dimension and at r mod
+  // 4 along the first. The second one alone may end before the tile does. Both strides
+  // say whether rows are aligned. 16 rows further on are 4 places.
+
+  // CHECK-LABEL: gpu.func @inner_load
+  // CHECK-SAME:    %{{[^:]*}}: memref<4x?x64xbf16, {{.*}}>, %[[I:[^:]*]]: index
+  // CHECK:         %{{.*}}, %{{.*}}, %[[SIZES:.*]]:3, %[[STRIDES:.*]]:3 = memref.extract_strided_metadata
+  // CHECK:         %[[INNER:.*]] = arith.index_cast %[[STRIDES]]#0
+  // CHECK:         %[[INNER_BYTES:.*]] = arith.muli %[[INNER]], %c2_i64
+  // CHECK:         %[[OUTER:.*]] = arith.index_cast %[[STRIDES]]#1
+  // CHECK:         %[[OUTER_BYTES:.*]] = arith.muli %[[OUTER]], %c2_i64
+  // CHECK:         %[[BEGIN:.*]] = arith.addi
+  // CHECK:         %[[PLACES:.*]] = arith.subi %[[SIZES]]#1, %[[I]]
+  // CHECK:         %[[LEFT:.*]] = arith.muli %[[PLACES]], %c4
+  // CHECK:         %[[SOME:.*]] = arith.maxsi %[[LEFT]], %c0{{ }}
+  // CHECK:         %[[CLAMPED:.*]] = arith.minsi %[[SOME]], %c32
+  // CHECK:         %[[ROWS:.*]] = arith.index_cast %[[CLAMPED]] : index to i32
+  // CHECK:         %[[ALL:.*]] = arith.ori %[[BEGIN]], %[[OUTER_BYTES]]
+  // CHECK:         arith.ori %[[ALL]], %[[INNER_BYTES]]
+  // CHECK:         scf.if
+  // CHECK:           %[[ROW:.*]] = arith.divui %{{.*}}, %c8_i32
+  // CHECK:           %[[DIV:.*]] = arith.divui %[[ROW]], %c4_i32
+  // CHECK:           %[[WIDE:.*]] = arith.extui %[[DIV]]
+  // CHECK:           %[[BY:.*]] = arith.muli %[[WIDE]], %[[OUTER_BYTES]]
+  // CHECK:           %[[AT:.*]] = arith.addi %[[BEGIN]], %[[BY]]
+  // CHECK:           %[[REM:.*]] = arith.remui %[[ROW]], %c4_i32
+  // CHECK:           %[[WIDE:.*]] = arith.extui %[[REM]]
+  // CHECK:           %[[BY:.*]] = arith.muli %[[WIDE]], %[[INNER_BYTES]]
+  // CHECK:           arith.addi %[[AT]], %[[BY]]
+  // CHECK:           %[[FROM:.*]] = llvm.inttoptr %{{.*}} : i64 to !llvm.ptr<1>
+  // CHECK:           arith.cmpi slt, %[[ROW]], %[[ROWS]]
+  // CHECK:           nvvm.cp.async.shared.global %{{.*}}, %[[FROM]], 16
+  // CHECK:           %[[NEXT:.*]] = arith.addi %[[ROW]], %c16_i32
+  // CHECK:           %[[FURTHER:.*]] = arith.muli %[[OUTER]], %c8_i64
+  // CHECK:           %[[FROM1:.*]] = llvm.getelementptr %[[FROM]][%[[FURTHER]]]
+  // CHECK:           arith.cmpi slt, %[[NEXT]], %[[ROWS]]
+  // CHECK:           nvvm.cp.async.shared.global %{{.*}}, %[[FROM1]], 16
+  // CHECK:         } else {
+  // CHECK:           %[[ROW:.*]] = arith.divui %{{.*}}, %c64_i32
+  // CHECK:           %[[DIV:.*]] = arith.divui %[[ROW]], %c4_i32
+  // CHECK:           %[[WIDE:.*]] = arith.extui %[[DIV]]
+  // CHECK:           arith.muli %[[WIDE]], %[[OUTER_BYTES]]
+  // CHECK:           %[[REM:.*]] = arith.remui %[[ROW]], %c4_i32
+  // CHECK:           %[[WIDE:.*]] = arith.extui %[[REM]]
+  // CHECK:           arith.muli %[[WIDE]], %[[INNER_BYTES]]
+  gpu.func @inner_load(%m: memref<4x?x64xbf16, strided<[?, ?, 1]>>, %i: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %t = tile.load %m[%c0, %i, %c0] dims [1, 0, 2] inner 4 {tile.shared_offset = 0 : i64} : memref<4x?x64xbf16, strided<[?, ?, 1]>> -> !tile.shared<32x64xbf16, swizzle = 128>
+    gpu.return
+  }
+
+  // So are those of a fragment, of which a thread has one row and that 8 further on, at 2
+  // places more; the valid ones are counted in rows.
+
+  // CHECK-LABEL: gpu.func @inner_store
+  // CHECK-SAME:    index, %[[N:[^:]*]]: index
+  // CHECK:         %{{.*}}, %{{.*}}, %[[SIZES:.*]]:3, %[[STRIDES:.*]]:3 = memref.extract_strided_metadata
+  // CHECK:         %[[INNER:.*]] = arith.index_cast %[[STRIDES]]#0
+  // CHECK:         %[[INNER_BYTES:.*]] = arith.muli %[[INNER]], %c2_i64
+  // CHECK:         %[[OUTER:.*]] = arith.index_cast %[[STRIDES]]#1
+  // CHECK:         %[[OUTER_BYTES:.*]] = arith.muli %[[OUTER]], %c2_i64
+  // CHECK:         %[[BEGIN:.*]] = arith.addi
+  // CHECK:         %[[PLACES:.*]] = arith.subi %[[SIZES]]#1
+  // CHECK:         arith.muli %[[PLACES]], %c4
+  // CHECK:         arith.maxsi %[[N]], %c0{{ }}
+  // CHECK:         %[[ROWS:.*]] = arith.minsi %{{.*}} : i32
+  // CHECK:         %[[ROW:.*]] = arith.divui %{{.*}}, %c4_i32
+  // CHECK:         scf.if
+  // CHECK:           %[[DIV:.*]] = arith.divui %[[ROW]], %c4_i32
+  // CHECK:           %[[WIDE:.*]] = arith.extui %[[DIV]]
+  // CHECK:           %[[BY:.*]] = arith.muli %[[WIDE]], %[[OUTER_BYTES]]
+  // CHECK:           %[[AT:.*]] = arith.addi %[[BEGIN]], %[[BY]]
+  // CHECK:           %[[REM:.*]] = arith.remui %[[ROW]], %c4_i32
+  // CHECK:           %[[WIDE:.*]] = arith.extui %[[REM]]
+  // CHECK:           %[[BY:.*]] = arith.muli %[[WIDE]], %[[INNER_BYTES]]
+  // CHECK:           arith.addi %[[AT]], %[[BY]]
+  // CHECK:           %[[TO:.*]] = llvm.inttoptr
+  // CHECK:           llvm.store %{{.*}}, %[[TO]] {alignment = 4 : i64} : vector<2xbf16>
+  // CHECK:           %[[FURTHER:.*]] = arith.muli %[[OUTER]], %c4_i64
+  // CHECK:           %[[TO1:.*]] = llvm.getelementptr %[[TO]][%[[FURTHER]]]
+  // CHECK:           llvm.store %{{.*}}, %[[TO1]] {alignment = 4 : i64} : vector<2xbf16>
+  // CHECK:         } else {
+  // CHECK:           %[[IN:.*]] = arith.cmpi slt, %[[ROW]], %[[ROWS]]
+  // CHECK:           scf.if %[[IN]] {
+  gpu.func @inner_store(%m: memref<4x?x64xbf16, strided<[?, ?, 1]>>, %i: index, %n: index, %a: bf16) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %t = tile.fill %a : !tile.fragment<16x8xbf16, #acc>
+    tile.store %t, %m[%c0, %i, %c0] dims [1, 0, 2] inner 4 valid(%n) : !tile.fragment<16x8xbf16, #acc>, memref<4x?x64xbf16, strided<[?, ?, 1]>>
+    gpu.return
+  }
+
+  // And one number for each row, at places 4 bytes apart of neighbours 80 bytes apart. The
+  // row 8 further on is 2 places further on, or with 16 neighbours another one of them.
+
+  // CHECK-LABEL: gpu.func @inner_numbers
+  // CHECK:         %[[ROW:.*]] = arith.divui %{{.*}}, %c4_i32
+  // CHECK:         %[[DIV:.*]] = arith.divui %[[ROW]], %c4_i32
+  // CHECK:         %[[WIDE:.*]] = arith.extui %[[DIV]]
+  // CHECK:         arith.muli %[[WIDE]], %c4_i64
+  // CHECK:         %[[REM:.*]] = arith.remui %[[ROW]], %c4_i32
+  // CHECK:         %[[WIDE:.*]] = arith.extui %[[REM]]
+  // CHECK:         arith.muli %[[WIDE]], %c80_i64
+  // CHECK:         %[[TO:.*]] = llvm.inttoptr
+  // CHECK:         llvm.store %{{.*}}, %[[TO]] : f32
+  // CHECK:         llvm.getelementptr %[[TO]][8]
+  // CHECK:         llvm.store
+  // CHECK:         %[[DIV:.*]] = arith.divui %[[ROW]], %c16_i32
+  // CHECK:         %[[WIDE:.*]] = arith.extui %[[DIV]]
+  // CHECK:         arith.muli %[[WIDE]], %c4_i64
+  // CHECK:         %[[REM:.*]] = arith.remui %[[ROW]], %c16_i32
+  // CHECK:         %[[WIDE:.*]] = arith.extui %[[REM]]
+  // CHECK:         arith.muli %[[WIDE]], %c80_i64
+  // CHECK:         %[[TO:.*]] = llvm.inttoptr
+  // CHECK:         llvm.store %{{.*}}, %[[TO]] : f32
+  // CHECK:         llvm.getelementptr %[[TO]][640]
+  // CHECK:         llvm.store
+  gpu.func @inner_numbers(%m: memref<16x20xf32, strided<[20, 1]>>, %a: f32) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.fill %a : !tile.fragment<16xf32, #row>
+    tile.store %x, %m[%c0, %c0] dims [1, 0] inner 4 : !tile.fragment<16xf32, #row>, memref<16x20xf32, strided<[20, 1]>>
+    tile.store %x, %m[%c0, %c0] dims [1, 0] inner 16 : !tile.fragment<16xf32, #row>, memref<16x20xf32, strided<[20, 1]>>
+    gpu.return
+  }
+
+  // Where threads step by a number of rows that neither divides the neighbours nor is a
+  // multiple of them, each unit finds its row anew: places are not equally far apart.
+  // CHECK-LABEL: gpu.func @inner_uneven
+  // CHECK-NOT:   llvm.getelementptr %{{.*}} -> !llvm.ptr<1>
+  // CHECK:       nvvm.cp.async.wait.group
+  gpu.func @inner_uneven(%m: memref<16x?x128xbf16, strided<[10000, 128, 1]>>) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %t = tile.load %m[%c0, %c0, %c0] dims [1, 0, 2] inner 16 {tile.shared_offset = 0 : i64} : memref<16x?x128xbf16, strided<[10000, 128, 1]>> -> !tile.shared<192x128xbf16, swizzle = 128>
+    gpu.return
+  }
+
+  // Neighbouring rows of a fragment of rank 1 are no vector in memory, although places are.
+  // CHECK-LABEL: gpu.func @inner_vector
+  // CHECK-NOT:   vector<2xf32>
+  // CHECK:       gpu.return
+  gpu.func @inner_vector(%m: memref<4x?xf32, strided<[?, 1]>>, %i: index, %x: !tile.fragment<16xf32, #tile.layout<16, registers = [2:1d0], threads = [8:2d0, 4:r]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    tile.store %x, %m[%c0, %i] dims [1, 0] inner 4 : !tile.fragment<16xf32, #tile.layout<16, registers = [2:1d0], threads = [8:2d0, 4:r]>>, memref<4x?xf32, strided<[?, 1]>>
+    gpu.return
+  }
 }

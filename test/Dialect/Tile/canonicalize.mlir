@@ -293,3 +293,21 @@ func.func @valid(%x: !s, %m: memref<23x4xf32>, %d: memref<?x4xf32>, %n: index) {
   tile.store %x, %m[%c18, %c0] dims [0, 1] valid(%n) : !s, memref<23x4xf32>
   return
 }
+
+// Rows along two dimensions fill places of the first: 32 rows are 8 of the 16 places,
+// the last ones from 8 on. Without the second one 32 rows would reach behind its end
+// from 0 on, too, and 28 from 8 on.
+// CHECK-LABEL: func @valid_inner
+func.func @valid_inner(%x: !tile.fragment<64x4xf32>, %m: memref<4x16x4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c28 = arith.constant 28 : index
+  %c32 = arith.constant 32 : index
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%c0, %c8, %c0] dims [1, 0, 2] inner 4 :
+  tile.store %x, %m[%c0, %c8, %c0] dims [1, 0, 2] inner 4 valid(%c32) : !tile.fragment<64x4xf32>, memref<4x16x4xf32>
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%c0, %c8, %c0] dims [1, 0, 2] inner 4 valid(%c28) :
+  tile.store %x, %m[%c0, %c8, %c0] dims [1, 0, 2] inner 4 valid(%c28) : !tile.fragment<64x4xf32>, memref<4x16x4xf32>
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%c0, %c0, %c0] dims [1, 0, 2] inner 4 valid(%c32) :
+  tile.store %x, %m[%c0, %c0, %c0] dims [1, 0, 2] inner 4 valid(%c32) : !tile.fragment<64x4xf32>, memref<4x16x4xf32>
+  return
+}

@@ -493,3 +493,26 @@ func.func @columns(%a: memref<?x?xbf16>, %o: memref<?x?xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+!g = memref<4x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
+
+// Rows that run along two dimensions do so in the copy, too.
+// CHECK-LABEL: func @inner
+// CHECK:       tile.load_async %{{.*}}[%c0, %{{.*}}, %c0] dims [1, 0, 2] inner 4 into
+// CHECK-NOT:   tile.load %
+func.func @inner(%a: memref<4x?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  tile.launch grid(%n) warps 4 stages 3 ins(%a : memref<4x?x64xbf16>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%b: index, %A: !g, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    scf.for %j = %c0 to %n step %c16 {
+      %x = tile.load %A[%c0, %j, %c0] dims [1, 0, 2] inner 4 : !g -> !t
+      %p = tile.mma %x, %x transpose_b : !t, !t -> !tile.fragment<64x64xf32>
+      tile.store %p, %O[%j, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    }
+  }
+  return
+}

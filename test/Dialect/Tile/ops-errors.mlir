@@ -1763,3 +1763,106 @@ func.func @written_in_cluster(%x: memref<?x128xbf16>, %p: memref<?xf32>, %n: ind
   }
   return
 }
+
+// -----
+
+func.func @inner_power(%m: memref<8x64x64xbf16>, %i: index) {
+  // expected-error@+1 {{'tile.load' op expected 'inner' to be a power of two up to 64 that divides the tile's 48 rows, got 3}}
+  %t = tile.load %m[%i, %i, %i] dims [1, 0, 2] inner 3 : memref<8x64x64xbf16> -> !tile.shared<48x64xbf16>
+  return
+}
+
+// -----
+
+func.func @inner_rest(%m: memref<8x64x64xbf16>, %f: !tile.fragment<36x64xbf16>, %i: index) {
+  // expected-error@+1 {{'tile.store' op expected 'inner' to be a power of two up to 64 that divides the tile's 36 rows, got 8}}
+  tile.store %f, %m[%i, %i, %i] dims [1, 0, 2] inner 8 : !tile.fragment<36x64xbf16>, memref<8x64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @inner_of_groups(%m: memref<128x64x64xbf16>, %i: index) {
+  // expected-error@+1 {{'tile.load' op expected 'inner' to be a power of two up to 64 that divides the tile's 128 rows, got 128}}
+  %t = tile.load %m[%i, %i, %i] dims [1, 0, 2] inner 128 : memref<128x64x64xbf16> -> !tile.shared<128x64xbf16>
+  return
+}
+
+// -----
+
+func.func @inner_positive(%m: memref<8x64x64xbf16>, %i: index) {
+  // expected-error@+1 {{attribute 'inner' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+  %t = tile.load %m[%i, %i, %i] dims [1, 0, 2] inner 0 : memref<8x64x64xbf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @inner_dimension(%t: !tile.shared<64x64xbf16>, %m: memref<8x64x64xbf16>, %i: index) {
+  // expected-error@+1 {{'tile.store_async' op expected a dimension of the memref for each of the tile's 2, and one for 'inner', got 2}}
+  tile.store_async %t, %m[%i, %i, %i] dims [1, 2] inner 4 : !tile.shared<64x64xbf16>, memref<8x64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @inner_map_dimension(%m: memref<8x64x64xbf16>) {
+  // expected-error@+1 {{'tile.tensor_map' op expected a dimension of the memref for each of the tile's 2, and one for 'inner', got 2}}
+  %map = tile.tensor_map %m dims [1, 2] inner 4 : memref<8x64x64xbf16> -> !tile.tensor_map<3 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+// A dimension more is one too many without the attribute.
+func.func @no_inner(%m: memref<8x64x64xbf16>, %i: index) {
+  // expected-error@+1 {{'tile.load' op expected a dimension of the memref for each of the tile's 2, got 3}}
+  %t = tile.load %m[%i, %i, %i] dims [1, 0, 2] : memref<8x64x64xbf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @inner_and_rows(%m: memref<8x64x64xbf16>, %i: index) {
+  // expected-error@+1 {{'tile.load' op has 'inner', so it can have neither 'rows' nor 'runs'}}
+  %t = tile.load %m[%i, %i, %i] dims [1, 0, 2] inner 4 rows(%i, %i) : memref<8x64x64xbf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @inner_and_runs(%m: memref<8x64x64xbf16>, %i: index) {
+  // expected-error@+1 {{'tile.load' op has 'inner', so it can have neither 'rows' nor 'runs'}}
+  %t = tile.load %m dims [1, 0, 2] inner 4 runs 16 {
+  ^bb0(%row: index):
+    tile.yield %i, %row : index, index
+  } : memref<8x64x64xbf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @inner_and_rows_async(%m: memref<8x64x64xbf16>, %g: !tile.ring<1 x !tile.shared<64x64xbf16>>, %s: !tile.shared<64x64xbf16>, %i: index) {
+  // expected-error@+1 {{'tile.load_async' op has 'inner', so it can have neither 'rows' nor 'runs'}}
+  tile.load_async %m[%i, %i, %i] dims [1, 0, 2] inner 4 rows(%i, %i) into %s signals %g[%i] : memref<8x64x64xbf16>, !tile.ring<1 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @inner_and_runs_async(%m: memref<8x64x64xbf16>, %g: !tile.ring<1 x !tile.shared<64x64xbf16>>, %s: !tile.shared<64x64xbf16>, %i: index) {
+  // expected-error@+1 {{'tile.load_async' op has 'inner', so it can have neither 'rows' nor 'runs'}}
+  tile.load_async %m dims [1, 0, 2] inner 4 runs 16 {
+  ^bb0(%row: index):
+    tile.yield %i, %row : index, index
+  } into %s signals %g[%i] : memref<8x64x64xbf16>, !tile.ring<1 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @inner_fragment(%m: memref<8x64x64xbf16>, %i: index) {
+  // expected-error@+1 {{'tile.load' op expected a tile in shared memory whose rows run along two dimensions, got '!tile.fragment<64x64xbf16>'}}
+  %t = tile.load %m[%i, %i, %i] dims [1, 0, 2] inner 4 : memref<8x64x64xbf16> -> !tile.fragment<64x64xbf16>
+  return
+}

@@ -413,3 +413,90 @@ func.func @unknown(%q: memref<?x64xbf16>, %o: memref<?x?xf32>, %items: index) {
   }
   return
 }
+
+// -----
+
+!g = memref<4x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!q = !tile.shared<128x64xbf16, swizzle = 128>
+!k = !tile.shared<64x64xbf16, swizzle = 128>
+!h = !tile.shared<128x32xbf16, swizzle = 64>
+
+// Of rows that run along two dimensions 64 are 16 places of the first one, of which each
+// has 4. The number of valid rows is one of rows.
+// CHECK-LABEL: func.func @inner(
+// CHECK-SAME:    %[[LEFT:[^:]*]]: index)
+// CHECK:       tile.role "load"
+// CHECK:           %[[PLACE:.*]] = arith.muli %[[I:.*]], %c32
+// CHECK:           scf.for %[[N:.*]] = %c0 to %c2 step %c1 {
+// CHECK:             %[[OWN:.*]] = arith.muli %[[N]], %c64
+// CHECK:             %[[BY:.*]] = arith.divsi %[[OWN]], %c4
+// CHECK:             %[[AT:.*]] = arith.addi %[[PLACE]], %[[BY]]
+// CHECK:             tile.load_async %{{.*}}[%c0, %[[AT]], %c0] dims [1, 0, 2] inner 4 into
+// CHECK:       tile.role "store"
+// CHECK:           %[[PLACE:.*]] = arith.muli %[[I:.*]], %c32
+// CHECK:           scf.for %[[N:.*]] = %c0 to %c2 step %c1 {
+// CHECK:             %[[OWN:.*]] = arith.muli %[[N]], %c64
+// CHECK:             %[[BY:.*]] = arith.divsi %[[OWN]], %c4
+// CHECK:             %[[AT:.*]] = arith.addi %[[PLACE]], %[[BY]]
+// CHECK:             %[[VALID:.*]] = arith.subi %[[LEFT]], %[[OWN]]
+// CHECK:             tile.store_async %{{.*}}, %{{.*}}[%c0, %[[AT]], %c0] dims [1, 0, 2] inner 4 valid(%[[VALID]]) : !tile.shared<64x32xbf16, swizzle = 64>
+func.func @inner(%q: memref<4x?x64xbf16>, %o: memref<4x?x64xbf16>, %items: index, %left: index) {
+  %c132 = arith.constant 132 : index
+  tile.launch grid(%c132) warps 8 stages 2 ins(%q : memref<4x?x64xbf16>) outs(%o : memref<4x?x64xbf16>) {
+  ^bb0(%b: index, %Q: !g, %O: !g):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c32 = arith.constant 32 : index
+    %qs = tile.ring : !tile.ring<1 x !q>
+    %os = tile.ring : !tile.ring<1 x !h>
+    %ks = tile.ring : !tile.ring<2 x !k>
+    tile.roles {
+      tile.role "load" warps 1 single {
+        scf.for %i = %c0 to %items step %c1 {
+          %place = arith.muli %i, %c32 : index
+          %slot = tile.acquire %qs[%i] : !tile.ring<1 x !q>
+          tile.load_async %Q[%c0, %place, %c0] dims [1, 0, 2] inner 4 into %slot signals %qs[%i] : !g, !tile.ring<1 x !q>
+          %other = tile.acquire %ks[%i] : !tile.ring<2 x !k>
+          tile.load_async %Q[%c0, %place, %c0] dims [1, 2] into %other signals %ks[%i] : !g, !tile.ring<2 x !k>
+        }
+      }
+      tile.role "store" warps 2 single {
+        scf.for %i = %c0 to %items step %c1 {
+          %place = arith.muli %i, %c32 : index
+          %use = arith.muli %i, %c2 : index
+          %tile = tile.wait %os[%use] : !tile.ring<1 x !h>
+          tile.store_async %tile, %O[%c0, %place, %c0] dims [1, 0, 2] inner 4 valid(%left) : !h, !g
+          tile.wait_stores
+          tile.release %os[%use] : !tile.ring<1 x !h>
+          %next = arith.addi %use, %c1 : index
+          %rest = tile.wait %os[%next] : !tile.ring<1 x !h>
+          tile.store_async %rest, %O[%c0, %place, %c32] dims [1, 0, 2] inner 4 valid(%left) : !h, !g
+          tile.wait_stores
+          tile.release %os[%next] : !tile.ring<1 x !h>
+        }
+      }
+      tile.role "compute" warps 8 {
+        scf.for %i = %c0 to %items step %c1 {
+          %tile = tile.wait %qs[%i] : !tile.ring<1 x !q>
+          %kt = tile.wait %ks[%i] : !tile.ring<2 x !k>
+          %x = tile.mma wgmma %tile, %kt transpose_b : !q, !k -> !tile.fragment<128x64xf32>
+          tile.release %ks[%i] : !tile.ring<2 x !k>
+          tile.release %qs[%i] : !tile.ring<1 x !q>
+          %y = tile.map ins(%x : !tile.fragment<128x64xf32>) {
+          ^bb0(%e: f32, %m: index, %n: index):
+            %t = arith.truncf %e : f32 to bf16
+            tile.yield %t : bf16
+          } -> !tile.fragment<128x64xbf16>
+          %use = arith.muli %i, %c2 : index
+          %slot = tile.acquire %os[%use] : !tile.ring<1 x !h>
+          tile.write %y column 0 into %slot signals %os[%use] : !tile.fragment<128x64xbf16>, !tile.ring<1 x !h>
+          %next = arith.addi %use, %c1 : index
+          %slot1 = tile.acquire %os[%next] : !tile.ring<1 x !h>
+          tile.write %y column 32 into %slot1 signals %os[%next] : !tile.fragment<128x64xbf16>, !tile.ring<1 x !h>
+        }
+      }
+    }
+  }
+  return
+}

@@ -487,3 +487,42 @@ func.func @read_behind(%x: !x, %o: !x, %n: index, %which: i1) {
   }
   return
 }
+
+// -----
+
+// Rows that run along two dimensions do so from shared memory, too: from that of a ring
+// whose uses are over, from a ring's own in a loop, and where they are added.
+
+!x = memref<4x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!y = memref<4x?x64xf32, strided<[?, ?, 1], offset: ?>>
+!tile = !tile.shared<128x64xbf16, swizzle = 128>
+
+// CHECK-LABEL: func @inner
+// CHECK:       scf.for
+// CHECK:         tile.store_async %{{.*}}, %{{.*}}[%c0, %{{.*}}, %c0] dims [1, 0, 2] inner 4 valid(%{{.*}}) : !tile.shared<128x64xbf16, swizzle = 128>
+// CHECK:       tile.to_shared %{{.*}} reuses
+// CHECK-NEXT:  tile.store_async %{{.*}}, %{{.*}}[%c0, %{{.*}}, %c0] dims [1, 0, 2] inner 2 : !tile.shared<128x64xbf16, swizzle = 128>
+// CHECK:       tile.store_async add %{{.*}}, %{{.*}}[%c0, %{{.*}}, %c0] dims [1, 0, 2] inner 4 valid(%{{.*}}) : !tile.shared<128x64xf32, swizzle = 128>
+// CHECK-NOT:   tile.store %
+func.func @inner(%x: !x, %o: !x, %p: !y, %n: index) {
+  tile.launch grid(%n) warps 8 ins(%x : !x) outs(%o, %p : !x, !y) {
+  ^bb0(%i: index, %X: !x, %O: !x, %P: !y):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : bf16
+    %wide = arith.constant 0.0 : f32
+    %ring = tile.ring : !tile.ring<1 x !tile>
+    %slot = tile.acquire %ring[%c0] : !tile.ring<1 x !tile>
+    tile.load_async %X[%c0, %i, %c0] dims [1, 0, 2] inner 4 into %slot signals %ring[%c0] : !x, !tile.ring<1 x !tile>
+    %t = tile.wait %ring[%c0] : !tile.ring<1 x !tile>
+    tile.release %ring[%c0] : !tile.ring<1 x !tile>
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    %s = tile.fill %wide : !tile.fragment<128x64xf32>
+    scf.for %k = %c0 to %n step %c1 {
+      tile.store %f, %O[%c0, %k, %c0] dims [1, 0, 2] inner 4 valid(%n) : !tile.fragment<128x64xbf16>, !x
+    }
+    tile.store %f, %O[%c0, %i, %c0] dims [1, 0, 2] inner 2 : !tile.fragment<128x64xbf16>, !x
+    tile.store add %s, %P[%c0, %i, %c0] dims [1, 0, 2] inner 4 valid(%n) : !tile.fragment<128x64xf32>, !y
+  }
+  return
+}

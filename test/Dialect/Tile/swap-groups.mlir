@@ -278,3 +278,40 @@ func.func @numbers(%q: memref<?x64xbf16>, %init: memref<?xf32>, %out: memref<?x6
   }
   return
 }
+
+// Of rows that run along two dimensions 64 are 16 places of the first one, of which each
+// has 4. The number of valid rows is one of rows.
+// CHECK-LABEL: func.func @inner(
+// CHECK:       tile.role "compute"
+// CHECK:         scf.for
+// CHECK:           %[[BY:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
+// CHECK:           tile.shift_rows %{{.*}} by %[[BY]]
+// CHECK:           %[[PLACES:.*]] = arith.divsi %[[BY]], %c4
+// CHECK:           %[[PLACE:.*]] = arith.addi %{{.*}}, %[[PLACES]]
+// CHECK:           %[[LEFT:.*]] = arith.subi %{{.*}}, %[[BY]]
+// CHECK:           tile.store %{{.*}}, %{{.*}}[%c0, %[[PLACE]]] dims [1, 0] inner 4 valid(%[[LEFT]])
+func.func @inner(%q: memref<4x?x64xbf16>, %k: memref<?x64xbf16>, %sums: memref<4x?xf32>, %keys: index, %tiles: index, %left: index) {
+  tile.launch grid(%tiles) persistent snaked warps 8 stages 2
+      ins(%q, %k : memref<4x?x64xbf16>, memref<?x64xbf16>) outs(%sums : memref<4x?xf32>) {
+  ^bb0(%block: index, %Q: memref<4x?x64xbf16, strided<[?, ?, 1], offset: ?>>, %K: !g, %L: memref<4x?xf32, strided<[?, 1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    %c32 = arith.constant 32 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c32 : index
+    %qt = tile.load %Q[%c0, %i, %c0] dims [1, 0, 2] inner 4 : memref<4x?x64xbf16, strided<[?, ?, 1], offset: ?>> -> !tile.shared<128x64xbf16>
+    %sum0 = tile.fill %zero : !r
+    %to = tile.of_rows %keys rows 128 {
+    ^bb0(%first: index, %last: index):
+      tile.yield %last : index
+    } : index
+    %end = scf.for %j = %c0 to %to step %c64 iter_args(%sum = %sum0) -> (!r) {
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !k
+      %x = tile.mma %qt, %kt transpose_b : !tile.shared<128x64xbf16>, !k -> !s
+      %sum1 = tile.reduce add %x, %sum dim 1 : !s -> !r
+      scf.yield %sum1 : !r
+    }
+    tile.store %end, %L[%c0, %i] dims [1, 0] inner 4 valid(%left) : !r, memref<4x?xf32, strided<[?, 1], offset: ?>>
+  }
+  return
+}

@@ -7,6 +7,8 @@
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 using namespace fovea::tile;
 
@@ -195,4 +197,13 @@ void MmaAsyncOp::getEffects(Effects &effects) {
 void TensorMapOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Allocate::get(),
                        cast<OpResult>(getResult()));
+}
+
+int64_t fovea::tile::getInnerRows(Operation *op) {
+  std::optional<uint64_t> inner =
+      llvm::TypeSwitch<Operation *, std::optional<uint64_t>>(op)
+          .Case<LoadOp, LoadAsyncOp, StoreOp, StoreAsyncOp, TensorMapOp>(
+              [](auto access) { return access.getInner(); })
+          .Default(std::nullopt);
+  return static_cast<int64_t>(inner.value_or(0));
 }

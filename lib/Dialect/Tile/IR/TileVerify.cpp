@@ -227,10 +227,18 @@ static LogicalResult verifyAccess(Operation *op, ArrayRef<int64_t> shape,
                                   size_t indices) {
   if (static_cast<int64_t>(indices) != rank)
     return op->emitOpError("expected ") << rank << " indices, got " << indices;
-  if (dims.size() != shape.size())
+  int64_t inner = getInnerRows(op);
+  if (inner && (!llvm::isPowerOf2_64(inner) || inner > kGroupRows ||
+                shape.front() % inner))
+    return op->emitOpError("expected 'inner' to be a power of two up to ")
+           << kGroupRows << " that divides the tile's " << shape.front()
+           << " rows, got " << inner;
+  size_t along = shape.size() + (inner ? 1 : 0);
+  if (dims.size() != along)
     return op->emitOpError("expected a dimension of the memref for each of the "
                            "tile's ")
-           << shape.size() << ", got " << dims.size();
+           << shape.size() << (inner ? ", and one for 'inner'" : "") << ", got "
+           << dims.size();
   for (auto [index, dim] : llvm::enumerate(dims))
     if (dim < 0 || dim >= rank ||
         llvm::is_contained(dims.take_front(index), dim))
@@ -304,10 +312,19 @@ static LogicalResult verifyNoPlaces(OpTy op) {
   return success();
 }
 
+/// Checks that a load of rows along two dimensions has no runs or bounds.
+template <typename OpTy>
+static LogicalResult verifyInner(OpTy op) {
+  if (op.getInner() && (op.getRuns() || !op.getRows().empty()))
+    return op.emitOpError("has 'inner', so it can have neither 'rows' nor "
+                          "'runs'");
+  return success();
+}
+
 LogicalResult LoadOp::verify() {
   auto [shape, elementType] = getTile(getResult().getType());
   MemRefType source = getSource().getType();
-  if (failed(verifyRows(*this, getRows().size())))
+  if (failed(verifyRows(*this, getRows().size())) || failed(verifyInner(*this)))
     return failure();
   if (getAligned() && !isa<FragmentType>(getResult().getType()))
     return emitOpError("expected a fragment whose rows are aligned, got ")
@@ -326,6 +343,10 @@ LogicalResult LoadOp::verify() {
   }
   if (failed(verifyNoPlaces(*this)))
     return failure();
+  if (getInner() && !isa<SharedType>(getResult().getType()))
+    return emitOpError("expected a tile in shared memory whose rows run along "
+                       "two dimensions, got ")
+           << getResult().getType();
   if (!getRows().empty() && !isa<SharedType>(getResult().getType()))
     return emitOpError("expected a tile in shared memory to bound the rows "
                        "of, got ")
@@ -369,7 +390,7 @@ static LogicalResult verifyCopy(Operation *op, SharedType tile, Type global,
 }
 
 LogicalResult LoadAsyncOp::verify() {
-  if (failed(verifyRows(*this, getRows().size())))
+  if (failed(verifyRows(*this, getRows().size())) || failed(verifyInner(*this)))
     return failure();
   int64_t runs = getSlot().getType().getRuns();
   if (runs && static_cast<int64_t>(getRuns().value_or(0)) != runs)

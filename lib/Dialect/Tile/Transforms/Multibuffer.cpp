@@ -246,6 +246,7 @@ void Multibuffer::convert(Copied &copied, LaunchOp launch, Value use,
   auto copy =
       LoadAsyncOp::create(builder, loc, load.getSource(), load.getIndices(),
                           slot, ring, use, copied.dims, load.getRows());
+  copy.setInnerAttr(load.getInnerAttr());
   if (load.getRuns()) {
     copy.setRunsAttr(load.getRunsAttr());
     copy.setWholeRuns(load.getWholeRuns());

@@ -9,6 +9,8 @@
 
 #include "UnwrittenMemory.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 using namespace mlir;
 using namespace fovea::tile;
 
@@ -43,4 +45,16 @@ std::optional<StringRef> fovea::tile::findSharedRows(RoleOp role,
         reason = "has fragments of other rows";
   });
   return reason;
+}
+
+void fovea::tile::moveRows(OpBuilder &builder, Operation *op,
+                           MutableOperandRange indices, ArrayRef<int64_t> dims,
+                           Value distance) {
+  Location loc = op->getLoc();
+  if (int64_t inner = getInnerRows(op))
+    distance = arith::DivSIOp::create(
+        builder, loc, distance,
+        arith::ConstantIndexOp::create(builder, loc, inner));
+  OpOperand &first = indices[dims.front()];
+  first.set(arith::AddIOp::create(builder, loc, first.get(), distance));
 }

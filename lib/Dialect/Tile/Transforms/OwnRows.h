@@ -20,6 +20,12 @@ inline constexpr int64_t kWarpRows = kGroupRows / kGroupWarps;
 /// if they do.
 std::optional<llvm::StringRef> findSharedRows(RoleOp role, int64_t rows);
 
+/// Moves the place of a tile, which `op` copies from or to global memory along
+/// `dims`, by so many rows, a multiple of 64.
+void moveRows(mlir::OpBuilder &builder, mlir::Operation *op,
+              mlir::MutableOperandRange indices, llvm::ArrayRef<int64_t> dims,
+              mlir::Value distance);
+
 } // namespace fovea::tile
 
 #endif // FOVEA_LIB_DIALECT_TILE_TRANSFORMS_OWNROWS_H

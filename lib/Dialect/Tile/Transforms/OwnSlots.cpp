@@ -295,11 +295,11 @@ void SharedSlot::rewriteService(const Service &service) {
   IRMapping mapping;
   mapping.map(ring.getRing(), own.getRing());
   mapping.map(use, ownUse);
-  auto shift = [&](MutableOperandRange indices, ArrayRef<int64_t> dims) {
-    OpOperand &first = indices[dims.front()];
+  auto shift = [&](auto access) {
     OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(first.getOwner());
-    first.set(arith::AddIOp::create(builder, loc, first.get(), row));
+    builder.setInsertionPoint(access);
+    moveRows(builder, access, access.getIndicesMutable(), access.getDims(),
+             row);
   };
   SharedType tile = own.getRing().getType().getTile();
   for (Operation *op : service.ops) {
@@ -307,9 +307,9 @@ void SharedSlot::rewriteService(const Service &service) {
     if (isa<AcquireOp, WaitOp>(copy))
       copy->getResult(0).setType(tile);
     else if (auto load = dyn_cast<LoadAsyncOp>(copy))
-      shift(load.getIndicesMutable(), load.getDims());
+      shift(load);
     else if (auto store = dyn_cast<StoreAsyncOp>(copy)) {
-      shift(store.getIndicesMutable(), store.getDims());
+      shift(store);
       if (Value valid = store.getValid()) {
         OpBuilder::InsertionGuard guard(builder);
         builder.setInsertionPoint(store);

@@ -186,7 +186,7 @@ void StageStores::stageAdd(StoreOp store, LaunchOp launch) {
   Value staged = ToSharedOp::create(builder, loc, tile, store.getValue());
   StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
                        store.getIndices(), store.getValid(), store.getDims(),
-                       /*add=*/true);
+                       /*add=*/true, store.getInnerAttr());
   WaitStoresOp::create(builder, loc);
   store.erase();
   ++numStaged;
@@ -236,7 +236,8 @@ void StageStores::stageInRing(StoreOp store, SharedType tile, LaunchOp launch,
     WriteOp::create(builder, loc, store.getValue(), slot, ring, use, column);
     Value staged = WaitOp::create(builder, loc, tile, ring, use);
     StoreAsyncOp::create(builder, loc, staged, store.getTarget(), indices,
-                         store.getValid(), store.getDims(), store.getAdd());
+                         store.getValid(), store.getDims(), store.getAdd(),
+                         store.getInnerAttr());
     WaitStoresOp::create(builder, loc);
     ReleaseOp::create(builder, loc, ring, use);
     if (part + 1 < parts)
@@ -295,7 +296,8 @@ void StageStores::stage(StoreOp store) {
   Location loc = store.getLoc();
   Value staged = ToSharedOp::create(builder, loc, tile, store.getValue(), ring);
   StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
-                       store.getIndices(), store.getValid(), store.getDims());
+                       store.getIndices(), store.getValid(), store.getDims(),
+                       /*add=*/false, store.getInnerAttr());
   // What registers have, as the log-sum-exp, is stored meanwhile.
   builder.setInsertionPoint(store->getBlock(), findEndOfRegisterWork(store));
   WaitStoresOp::create(builder, loc);

@@ -150,21 +150,16 @@ void TileLoop::shift(MapOp map) {
   row.replaceAllUsesExcept(shifted, shifted);
 }
 
-/// Adds the distance to the index of the first row.
-template <typename OpTy>
-static void shiftIndex(OpTy op, Value distance) {
-  OpBuilder builder(op);
-  MutableOperandRange indices = op.getIndicesMutable();
-  OpOperand &first = indices[op.getDims().front()];
-  first.set(arith::AddIOp::create(builder, op.getLoc(), first.get(), distance));
+void TileLoop::shift(LoadOp load) {
+  OpBuilder builder(load);
+  moveRows(builder, load, load.getIndicesMutable(), load.getDims(), distance);
 }
-
-void TileLoop::shift(LoadOp load) { shiftIndex(load, distance); }
 
 void TileLoop::shift(StoreOp store) {
   OpBuilder builder(store);
   Location loc = store.getLoc();
-  shiftIndex(store, distance);
+  moveRows(builder, store, store.getIndicesMutable(), store.getDims(),
+           distance);
   if (Value valid = store.getValid())
     store.getValidMutable().assign(
         arith::SubIOp::create(builder, loc, valid, distance));

@@ -104,4 +104,13 @@ struct Caches : public mlir::SideEffects::Resource::Base<Caches> {
 #define GET_OP_CLASSES
 #include "fovea/Dialect/Tile/IR/TileOps.h.inc"
 
+namespace fovea::tile {
+
+/// Returns of how many neighbouring rows of the tile that `op` copies from or to
+/// global memory the second of its dimensions has places; 0 if all rows run
+/// along the first one.
+int64_t getInnerRows(mlir::Operation *op);
+
+} // namespace fovea::tile
+
 #endif // FOVEA_DIALECT_TILE_IR_TILE_H

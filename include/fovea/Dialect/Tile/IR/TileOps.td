@@ -31,6 +31,9 @@ def Tile_AnyTensorMap : Type<CPred<"::llvm::isa<::fovea::tile::TensorMapType>($_
     "tensor map", "::fovea::tile::TensorMapType">;
 def Tile_Tile : AnyTypeOf<[Tile_AnyFragment, Tile_AnyShared]>;
 def Tile_Global : AnyTypeOf<[AnyMemRef, Tile_AnyTensorMap]>;
+// Of how many neighbouring rows of a tile, if any, the second dimension that rows
+// run along has places.
+def Tile_InnerRows : OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>;
 def Tile_Scalar : AnyTypeOf<[AnyFloat, AnySignlessInteger, Index]>;
 
 /// All threads of the role compute ops on fragments. Like ops on vectors, these
@@ -416,6 +419,18 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
     With `aligned`, for a result in registers, each row of the tile begins at a
     multiple of 16 bytes, so that threads read vectors without asking.
 
+    With `inner n`, allowed for shared memory only, `dims` has one dimension more,
+    and the tile's rows run along its first two: row `r` is at `r / n` along
+    `dims[0]` and at `r mod n` along `dims[1]`, whose `n` places all exist. So
+    rows of several heads are those of one tile. `n` is a power of two up to 64, which
+    warp groups have rows of, and divides the number of rows.
+
+    ```mlir
+    // 32 queries of 4 heads each, from head %h on.
+    %q = tile.load %Q[%b, %h, %i, %c0] dims [2, 1, 3] inner 4
+        : memref<?x?x?x64xbf16, ...> -> !tile.shared<128x64xbf16>
+    ```
+
     With `rows(%first, %end)`, allowed for shared memory only, rows of the tile
     before `%first` and from `%end` on are also zero, whatever memory holds: a
     product that multiplies them by zero needs numbers there. The two bounds
@@ -455,7 +470,8 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
   let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices,
                        Variadic<Index>:$rows, DenseI64ArrayAttr:$dims,
                        UnitAttr:$aligned, UnitAttr:$whole_runs,
-                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$runs);
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$runs,
+                       Tile_InnerRows:$inner);
   let results = (outs Tile_Tile:$result);
   let regions = (region AnyRegion:$place);
   let builders = [
@@ -465,12 +481,12 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
                    CArg<"::mlir::ValueRange", "{}">:$rows), [{
       build($_builder, $_state, result, source, indices, rows, dims,
             /*aligned=*/false, /*whole_runs=*/false,
-            /*runs=*/::mlir::IntegerAttr());
+            /*runs=*/::mlir::IntegerAttr(), /*inner=*/::mlir::IntegerAttr());
     }]>
   ];
   let assemblyFormat = [{
-    $source (`[` $indices^ `]`)? `dims` $dims (`aligned` $aligned^)?
-    (`rows` `(` $rows^ `)`)? (`whole_runs` $whole_runs^)? (`runs` $runs^ $place)?
+    $source (`[` $indices^ `]`)? `dims` $dims (`inner` $inner^)?
+    (`aligned` $aligned^)? (`rows` `(` $rows^ `)`)? (`whole_runs` $whole_runs^)? (`runs` $runs^ $place)?
     attr-dict
     `:` qualified(type($source)) `->` qualified(type($result))
   }];
@@ -508,7 +524,7 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
     written. With `aligned` each row of the tile begins at a multiple of 16
     bytes. As in loads to registers, warp groups that run apart may have indices
     of their own. Where `valid` is given, only the first `valid` elements of the tile's
-    dimension 0 are written. With `add`, floats are added to the elements in
+    dimension 0 are written, a multiple of `inner` where that is given. With `add`, floats are added to the elements in
     memory, each as one atomic operation, in any order, also by several blocks
     (`red.global.add`, PTX ISA 9.7.13.6); the launch must not read or write such
     an element in any other way.
@@ -516,10 +532,19 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
   let arguments = (ins Tile_AnyFragment:$value, AnyMemRef:$target,
                        Variadic<Index>:$indices, Optional<Index>:$valid,
                        DenseI64ArrayAttr:$dims, UnitAttr:$add,
-                       UnitAttr:$aligned);
+                       UnitAttr:$aligned, Tile_InnerRows:$inner);
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$value, "::mlir::Value":$target,
+                   "::mlir::ValueRange":$indices, "::mlir::Value":$valid,
+                   "::llvm::ArrayRef<int64_t>":$dims, CArg<"bool", "false">:$add,
+                   CArg<"bool", "false">:$aligned), [{
+      build($_builder, $_state, value, target, indices, valid, dims, add,
+            aligned, /*inner=*/::mlir::IntegerAttr());
+    }]>
+  ];
   let assemblyFormat = [{
     (`add` $add^)? $value `,` $target `[` $indices `]` `dims` $dims
-    (`aligned` $aligned^)? (`valid` `(` $valid^ `)`)?
+    (`inner` $inner^)? (`aligned` $aligned^)? (`valid` `(` $valid^ `)`)?
     attr-dict `:` qualified(type($value)) `,` qualified(type($target))
   }];
   let hasCanonicalizeMethod = 1;
@@ -639,10 +664,10 @@ def StoreAsyncOp : Tile_Op<"store_async", [AttrSizedOperandSegments,
   let summary = "Starts to copy a tile of shared memory to global memory";
   let description = [{
     Stores by TMA (`cp.async.bulk.tensor`, PTX ISA 9.7.9.27). The tile starts at
-    `indices`, as in `tile.load`, at a multiple of 16 bytes of the last dimension;
-    elements beyond the memref's sizes are not written, and where `valid` is
-    given, only the tile's first `valid` rows are, on a memref of at most four
-    dimensions, which has these rows. With `add`, elements of f16, bf16 or f32
+    `indices`, as in `tile.load`, also with `inner`, at a multiple of 16 bytes of
+    the last dimension; elements beyond the memref's sizes are not written, and where `valid` is
+    given, only the tile's first `valid` rows are, a multiple of `inner`, on a
+    memref of at most four dimensions, which has these rows. With `add`, elements of f16, bf16 or f32
     are added to those in memory, each as one atomic operation, in any order
     (`cp.reduce.async.bulk.tensor`). On a tensor map the indices refer to the
     map's tensor. Only `tile.wait_stores` tells when the tile has been read.
@@ -654,10 +679,11 @@ def StoreAsyncOp : Tile_Op<"store_async", [AttrSizedOperandSegments,
   }];
   let arguments = (ins Tile_AnyShared:$source, Tile_Global:$target,
                        Variadic<Index>:$indices, Optional<Index>:$valid,
-                       DenseI64ArrayAttr:$dims, UnitAttr:$add);
+                       DenseI64ArrayAttr:$dims, UnitAttr:$add,
+                       Tile_InnerRows:$inner);
   let assemblyFormat = [{
     (`add` $add^)? $source `,` $target `[` $indices `]` `dims` $dims
-    (`valid` `(` $valid^ `)`)? attr-dict
+    (`inner` $inner^)? (`valid` `(` $valid^ `)`)? attr-dict
     `:` qualified(type($source)) `,` qualified(type($target))
   }];
   let hasVerifier = 1;
@@ -1102,21 +1128,22 @@ def TensorMapOp : Tile_Op<"tensor_map", [
   let summary = "Makes a TMA descriptor of a tensor in global memory";
   let description = [{
     Runs on the host. Dimension `n` of the tile runs along dimension `dims[n]`
-    of the memref, the last along its last, whose stride is 1. The base address
+    of the memref, the last along its last, whose stride is 1; with `inner` rows run
+    along two dimensions, as in `tile.load`. The base address
     and all other strides must be multiples of 16 bytes (CUDA driver API,
     `cuTensorMapEncodeTiled`).
 
     A `clipped` map has one more dimension, behind `dims[0]`, of as many elements as
-    the tile has rows, `R`. It also runs along the memref's rows: element `[n, r]` is
+    the tile has rows, `R`, or, with `inner`, `R / inner`. It also runs along the memref's rows: element `[n, r]` is
     row `n + r - R`. So a tile at `[n, R - m]` has the `m` rows in front of row `n`,
     and its others are out of bounds, which TMA does not write. (The ragged
     descriptors of Triton, `triton/tools/ragged_tma.py`, do the same.)
   }];
   let arguments = (ins AnyMemRef:$source, UnitAttr:$clipped,
-                       DenseI64ArrayAttr:$dims);
+                       DenseI64ArrayAttr:$dims, Tile_InnerRows:$inner);
   let results = (outs Tile_AnyTensorMap:$result);
   let assemblyFormat = [{
-    (`clipped` $clipped^)? $source `dims` $dims attr-dict
+    (`clipped` $clipped^)? $source `dims` $dims (`inner` $inner^)? attr-dict
     `:` qualified(type($source)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;

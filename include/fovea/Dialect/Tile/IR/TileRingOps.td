@@ -131,7 +131,8 @@ def LoadAsyncOp : Tile_Op<"load_async", [
                        Tile_AnyShared:$slot, Tile_AnyRing:$ring, Index:$use,
                        Variadic<Index>:$rows, DenseI64ArrayAttr:$dims,
                        UnitAttr:$whole_runs,
-                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$runs);
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$runs,
+                       Tile_InnerRows:$inner);
   let regions = (region AnyRegion:$place);
   let builders = [
     OpBuilder<(ins "::mlir::Value":$source, "::mlir::ValueRange":$indices,
@@ -139,11 +140,13 @@ def LoadAsyncOp : Tile_Op<"load_async", [
                    "::mlir::Value":$use, "::llvm::ArrayRef<int64_t>":$dims,
                    CArg<"::mlir::ValueRange", "{}">:$rows), [{
       build($_builder, $_state, source, indices, slot, ring, use, rows, dims,
-            /*whole_runs=*/false, /*runs=*/::mlir::IntegerAttr());
+            /*whole_runs=*/false, /*runs=*/::mlir::IntegerAttr(),
+            /*inner=*/::mlir::IntegerAttr());
     }]>
   ];
   let assemblyFormat = [{
-    $source (`[` $indices^ `]`)? `dims` $dims (`rows` `(` $rows^ `)`)?
+    $source (`[` $indices^ `]`)? `dims` $dims (`inner` $inner^)?
+    (`rows` `(` $rows^ `)`)?
     (`whole_runs` $whole_runs^)? (`runs` $runs^ $place)? `into` $slot
     `signals` $ring `[` $use `]` attr-dict `:` qualified(type($source)) `,`
     qualified(type($ring))
