@@ -15,8 +15,9 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-FewRows fovea::findFewRows(func::FuncOp function, machine::TargetAttr target,
-                           const ScheduleOptions &options) {
+FewRowsOfCodes fovea::findFewRows(func::FuncOp function,
+                                  machine::TargetAttr target,
+                                  const ScheduleOptions &options) {
   // Waves of blocks that parts of more tiles would be. (H200, 32 heads on 8, d
   // = 128, 8k keys in 4 parts, us: 64 queries 89.5 to 32, 256, of two waves, 90
   // to 84, in 8 parts 104.)
@@ -36,17 +37,26 @@ FewRows fovea::findFewRows(func::FuncOp function, machine::TargetAttr target,
        keys = SizePlace::find(function, op.getKey(), 2);
   if (!batch || !queries)
     return {};
-  ScheduleOptions forFew = options;
-  forFew.typicalRows = FewRows::kTypical;
-  ScheduleAttr schedule = selectSchedule(op, target, forFew);
-  if (!schedule || schedule.getSplit() < 2)
-    return {};
-  FewRows few = {*batch, *queries, keys, schedule.getQueryTile()};
-  int64_t heads = query.getDimSize(1);
-  few.mostTiles =
-      std::min(target.getCores() / (2 * heads),
-               kMostWaves * target.getCores() / (heads * schedule.getSplit()));
-  LDBG() << function.getName() << ": up to " << few.mostTiles
-         << " tiles of a head have " << schedule;
-  return few;
+  FewRowsOfCodes codes;
+  ScheduleAttr next;
+  for (size_t number = codes.size(); number-- > 0;) {
+    ScheduleOptions forFew = options;
+    forFew.typicalRows = FewRows::kTypical[number];
+    ScheduleAttr schedule = selectSchedule(op, target, forFew);
+    // The same code may serve all.
+    if (!schedule || schedule.getSplit() < 2 || schedule == next)
+      continue;
+    FewRows &few = codes[number];
+    few = {*batch, *queries, keys, schedule.getQueryTile()};
+    int64_t heads = query.getDimSize(1);
+    few.mostTiles = std::min(target.getCores() / (2 * heads),
+                             kMostWaves * target.getCores() /
+                                 (heads * schedule.getSplit()));
+    if (number + 1 < codes.size())
+      few.mostQueries = FewRows::kTypical[number];
+    LDBG() << function.getName() << ": up to " << few.mostTiles
+           << " tiles of a head have " << schedule;
+    next = schedule;
+  }
+  return codes;
 }

@@ -242,6 +242,7 @@ static void writeFewRows(Writer &writer, const FewRows &rows) {
   writePlace(writer, rows.keys.value_or(SizePlace()));
   writer.write(rows.tile);
   writer.write(rows.mostTiles);
+  writer.write(rows.mostQueries);
 }
 
 static FewRows readFewRows(Reader &reader) {
@@ -254,6 +255,7 @@ static FewRows readFewRows(Reader &reader) {
     rows.keys = keys;
   rows.tile = reader.readNumber();
   rows.mostTiles = reader.readNumber();
+  rows.mostQueries = reader.readNumber();
   return rows;
 }
 
@@ -271,7 +273,8 @@ std::string fovea::serialize(const CompiledCode &code) {
     writer.writeList(function.shortLengths.places,
                      [&](SizePlace place) { writePlace(writer, place); });
     writer.write(int64_t(function.shortLengths.steps));
-    writeFewRows(writer, function.fewRows);
+    for (const FewRows &rows : function.fewRows)
+      writeFewRows(writer, rows);
     writer.write(int64_t(function.testsOperands));
   });
   writer.write(code.object->getBuffer());
@@ -295,7 +298,8 @@ std::optional<CompiledCode> fovea::deserialize(llvm::StringRef bytes) {
     ShortLengths &lengths = function.shortLengths;
     reader.readList([&] { lengths.places.push_back(readPlace(reader)); });
     lengths.steps = uint32_t(reader.readNumber());
-    function.fewRows = readFewRows(reader);
+    for (FewRows &rows : function.fewRows)
+      rows = readFewRows(reader);
     function.testsOperands = reader.readNumber() != 0;
   });
   code.object =

@@ -30,8 +30,8 @@ struct CompiledCode {
     llvm::SmallVector<std::string, 0> messages;
     /// The calls that code for short lengths is to serve.
     ShortLengths shortLengths;
-    /// The calls that code for few rows is to serve.
-    FewRows fewRows;
+    /// The calls that codes for few rows are to serve.
+    FewRowsOfCodes fewRows;
     /// True if it has a test of operands, see `tile-pack-operands`.
     bool testsOperands = false;
   };

@@ -41,12 +41,15 @@ void Executable::State::keepSource(llvm::StringRef text,
     forShort.typicalLength = kShortLength;
     shortVersion = std::make_unique<Version>(text, forShort);
   }
-  if (llvm::any_of(entries, [](const Entry &entry) {
-        return entry.fewRows.mostTiles != 0;
-      })) {
+  for (auto [number, version] : llvm::enumerate(fewVersions)) {
+    auto hasFew = [number](const Entry &entry) {
+      return entry.fewRows[number].mostTiles != 0;
+    };
+    if (llvm::none_of(entries, hasFew))
+      continue;
     CompileOptions forFew = options;
-    forFew.typicalRows = FewRows::kTypical;
-    fewVersion = std::make_unique<Version>(text, forFew);
+    forFew.typicalRows = FewRows::kTypical[number];
+    version = std::make_unique<Version>(text, forFew);
   }
   if (llvm::any_of(entries,
                    [](const Entry &entry) { return entry.areAligned; })) {
@@ -111,9 +114,10 @@ Executable::getVersion(size_t index,
                        llvm::ArrayRef<TensorView> operands) const {
   const State::Entry &entry = state->entries[index];
   State::Version *version = nullptr;
-  if (state->fewVersion && areFew(entry.fewRows, operands))
-    version = state->fewVersion.get();
-  else if (state->shortVersion && areShort(entry.shortLengths, operands))
+  for (auto [rows, few] : llvm::zip_equal(entry.fewRows, state->fewVersions))
+    if (!version && few && areFew(rows, operands))
+      version = few.get();
+  if (!version && state->shortVersion && areShort(entry.shortLengths, operands))
     version = state->shortVersion.get();
   const Executable *compiled = version ? version->get() : nullptr;
   return compiled ? *compiled : *this;

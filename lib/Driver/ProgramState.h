@@ -33,7 +33,7 @@ struct Executable::State {
     /// `tile-pack-operands`; null if it can use any.
     HostJIT::PackedFunction areAligned = nullptr;
     ShortLengths shortLengths;
-    FewRows fewRows;
+    FewRowsOfCodes fewRows;
   };
 
   /// Other code of the same text, which the first call that it is to serve
@@ -70,8 +70,8 @@ struct Executable::State {
   /// Code for short lengths; null if there is none. Where it cannot be
   /// compiled, this code serves all calls.
   std::unique_ptr<Version> shortVersion;
-  /// The same for few rows.
-  std::unique_ptr<Version> fewVersion;
+  /// The same for few rows, of each typical number.
+  std::array<std::unique_ptr<Version>, FewRows::kTypical.size()> fewVersions;
   /// Code that copies operands which this code cannot use; null if there are
   /// none.
   std::unique_ptr<Version> copyingVersion;

@@ -30,9 +30,14 @@ protected:
   }
 
   /// Returns what is found for attention on caches with lengths, of queries of
-  /// this shape.
+  /// this shape, for the most of the few rows.
   FewRows find(StringRef shape, StringRef attributes = "", StringRef line = "",
                StringRef keys = "%k") {
+    return findAll(shape, attributes, line, keys).back();
+  }
+
+  FewRowsOfCodes findAll(StringRef shape, StringRef attributes = "",
+                         StringRef line = "", StringRef keys = "%k") {
     std::string text = llvm::formatv(R"(
 func.func @f(%lengths: tensor<?xi32>, %q: tensor<{0}x128xbf16>,
     %k: tensor<?x8x?x128xbf16>, %n: index) -> tensor<{0}x128xbf16> {{
@@ -74,6 +79,16 @@ TEST_F(FewRowsTest, AreThoseThatLeaveMultiprocessorsIdle) {
   EXPECT_FALSE(rows.contain(1, 2 * rows.tile + 1, 8192));
   EXPECT_FALSE(rows.contain(2, rows.tile + 1, 8192));
   EXPECT_FALSE(rows.contain(3, 1, 8192));
+}
+
+TEST_F(FewRowsTest, HaveCodeOfTheirOwnIfTheyAreFewer) {
+  FewRowsOfCodes codes = findAll("?x32x?");
+  EXPECT_EQ(codes[0].tile, 64);
+  EXPECT_GT(codes[0].mostTiles, 0);
+  EXPECT_TRUE(codes[0].contain(1, 64, 8192));
+  // Those of two tiles take longer in twice as many parts.
+  EXPECT_FALSE(codes[0].contain(1, 65, 8192));
+  EXPECT_TRUE(codes[1].contain(1, 65, 8192));
 }
 
 TEST_F(FewRowsTest, HaveManyKeys) {
