@@ -345,15 +345,28 @@ static void limitToSequences(AttentionShape &shape, Region &mask) {
 
 /// Lets a batch of any number of sequences have as many queries in all, but
 /// fewer in each: those that were added to caches, of which lengths tell how
-/// much is used.
-static void shareQueries(AttentionShape &shape, AttentionOp op) {
+/// much is used. Each query has so many `rows`.
+static void shareQueries(AttentionShape &shape, AttentionOp op, int64_t rows) {
   constexpr int64_t kUsualAdded = 1024;
   RankedTensorType query = op.getQuery().getType();
+  int64_t usual = kUsualAdded * rows;
   if (!query.isDynamicDim(0) || !query.isDynamicDim(2) ||
-      shape.queries <= kUsualAdded)
+      shape.queries <= usual)
     return;
-  shape.batch *= shape.queries / kUsualAdded;
-  shape.queries = kUsualAdded;
+  shape.batch *= shape.queries / usual;
+  shape.queries = usual;
+}
+
+/// Returns how many rows each query of a dynamic number of them has: those of
+/// the heads of its group, where these are rows of one (`attn-pack-groups`).
+static int64_t countRowsOfQuery(AttentionOp op) {
+  constexpr int64_t kRows = 2;
+  auto rows = op.getQuery().getDefiningOp<tensor::CollapseShapeOp>();
+  if (!rows || !rows.getResultType().isDynamicDim(kRows))
+    return 1;
+  ReassociationIndices dims = rows.getReassociationIndices()[kRows];
+  int64_t inner = rows.getSrcType().getDimSize(dims.back());
+  return dims.size() > 1 && !ShapedType::isDynamic(inner) ? inner : 1;
 }
 
 /// Lets one sequence have so few queries, of as many keys as long caches have.
@@ -573,12 +586,14 @@ static AttentionShape getPricedShape(AttentionOp op, machine::TargetAttr target,
   shape.elementBytes = getProductType(op).getWidth() / 8;
   shape.scoreOps = countScoreOps(op.getScore());
   shape.captures = tiles;
+  int64_t rowsOfQuery = countRowsOfQuery(op);
+  shape.queries *= rowsOfQuery;
   if (needs.maskReads)
     limitToSequences(shape, op.getMask());
   if (rows)
-    limitToRows(shape, op, rows);
+    limitToRows(shape, op, rows * rowsOfQuery);
   else if (needs.hasLengths)
-    shareQueries(shape, op);
+    shareQueries(shape, op, rowsOfQuery);
   return shape;
 }
 

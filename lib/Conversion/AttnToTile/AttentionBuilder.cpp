@@ -283,10 +283,20 @@ static bool isElementOf(linalg::FillOp op) {
   return llvm::all_of(op->getUsers(), llvm::IsaPred<linalg::LinalgOp>);
 }
 
+/// Returns true if `op` is a transposition by which rows of several heads
+/// become those of a tile, or back.
+static bool isView(Operation &op) {
+  return isa<linalg::TransposeOp>(op) &&
+         llvm::all_of(op.getUsers(),
+                      llvm::IsaPred<tensor::CollapseShapeOp,
+                                    tensor::ParallelInsertSliceOp>);
+}
+
 LogicalResult AttentionBuilder::convertOp(Operation &op) {
   // Views are converted where their readers are.
   if (isa<tensor::EmptyOp, tensor::ExtractSliceOp, tensor::ExpandShapeOp,
-          tensor::CollapseShapeOp, tensor::CastOp>(op))
+          tensor::CollapseShapeOp, tensor::CastOp>(op) ||
+      isView(op))
     return success();
   if (auto fill = dyn_cast<linalg::FillOp>(op); fill && !isElementOf(fill))
     return convertFill(fill);
@@ -744,12 +754,9 @@ LogicalResult AttentionBuilder::storeTile(Value fragment, Value tile,
     Value memref = getMemRef(view.tensor);
     if (!memref)
       return fail("a result is inserted into no result of the loop");
-    SmallVector<int64_t> dims;
-    for (int64_t dim : tileDims) {
-      dims.push_back(view.getDim(dim));
-      if (dims.back() < 0)
-        return fail("a result's rows do not run along a dimension of it");
-    }
+    SmallVector<int64_t> dims = view.getDims(tileDims);
+    if (llvm::is_contained(dims, -1))
+      return fail("a result's rows do not run along a dimension of it");
     int64_t rows = tileDims.front();
     OpBuilder::InsertionGuard guard(rewriter);
     if (int64_t dim = view.dims[rows]; dim >= 0 && !view.sizes.empty())
@@ -770,8 +777,10 @@ LogicalResult AttentionBuilder::storeTile(Value fragment, Value tile,
     if (!view.isClipped(rows, sizes.queries))
       valid = getValueOrCreateConstantIndexOp(rewriter, loc,
                                               getTileSize(view, rows));
-    StoreOp::create(rewriter, loc, fragment, memref, getIndices(rewriter, view),
-                    valid, dims);
+    auto store = StoreOp::create(rewriter, loc, fragment, memref,
+                                 getIndices(rewriter, view), valid, dims);
+    if (view.inner)
+      store.setInner(view.inner);
     ++stores;
   }
   return success();

@@ -132,6 +132,10 @@ OpFoldResult LaunchBuilder::getTileSize(const TileView &view, int64_t dim) {
   int64_t source = view.dims[dim];
   if (source < 0)
     return rewriter.getIndexAttr(1);
+  if (!view.sizes.empty() && view.inner && dim == 2) {
+    IndexMath index(rewriter, loc);
+    return index.mul(getMapped(view.sizes[source]), index.constant(view.inner));
+  }
   if (!view.sizes.empty())
     return getMapped(view.sizes[source]);
   auto type = cast<RankedTensorType>(view.tensor.getType());
@@ -196,10 +200,12 @@ Value LaunchBuilder::loadTile(OpBuilder &builder, const TileView &view,
                               /*swizzle=*/0);
   if (auto map = rowMaps.find(view.tensor); map != rowMaps.end())
     return loadRows(builder, view, map->second, type, present, wholeRuns);
-  return LoadOp::create(builder, loc, type, getMemRef(view.tensor),
-                        getIndices(builder, view),
-                        ArrayRef<int64_t>{view.getDim(2), view.getDim(3)},
-                        wholeRuns ? ValueRange() : present);
+  auto load = LoadOp::create(builder, loc, type, getMemRef(view.tensor),
+                             getIndices(builder, view), view.getDims({2, 3}),
+                             wholeRuns ? ValueRange() : present);
+  if (view.inner)
+    load.setInner(view.inner);
+  return load;
 }
 
 Value LaunchBuilder::loadRows(OpBuilder &builder, const TileView &view,

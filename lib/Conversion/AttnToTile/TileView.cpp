@@ -7,30 +7,59 @@
 
 #include "TileView.h"
 
+#include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 using namespace mlir;
 using namespace fovea;
 
-/// Returns, for each dimension of `expanded`, the group whose long dimension it
-/// is, or -1; none where a group has two long dimensions.
-static std::optional<SmallVector<int64_t>>
-getLongGroups(RankedTensorType expanded,
-              ArrayRef<ReassociationIndices> groups) {
-  SmallVector<int64_t> result(expanded.getRank(), -1);
+namespace {
+/// The long dimensions of an expanded tensor.
+struct LongDims {
+  /// For each dimension the group whose long one it is, the first one of two,
+  /// or -1.
+  SmallVector<int64_t> groups;
+  /// The first and the second long dimension of the group that has two, if
+  /// there is one.
+  int64_t outer = -1, inner = -1;
+};
+} // namespace
+
+/// Returns the long dimensions of `expanded`; none where several groups have
+/// two of them, or where the second one is dynamic.
+static std::optional<LongDims>
+getLongDims(RankedTensorType expanded, ArrayRef<ReassociationIndices> groups) {
+  LongDims result;
+  result.groups.assign(expanded.getRank(), -1);
   for (auto [number, group] : llvm::enumerate(groups)) {
-    bool isTaken = false;
+    int64_t first = -1;
     for (int64_t dim : group) {
       if (expanded.getDimSize(dim) == 1)
         continue;
-      if (std::exchange(isTaken, true))
+      if (first < 0) {
+        result.groups[first = dim] = number;
+      } else if (result.inner < 0 && !expanded.isDynamicDim(dim)) {
+        result.outer = first;
+        result.inner = dim;
+      } else {
         return std::nullopt;
-      result[dim] = number;
+      }
     }
   }
   return result;
+}
+
+/// The same where no group has two long dimensions.
+static std::optional<SmallVector<int64_t>>
+getLongGroups(RankedTensorType expanded,
+              ArrayRef<ReassociationIndices> groups) {
+  std::optional<LongDims> dims = getLongDims(expanded, groups);
+  if (!dims || dims->inner >= 0)
+    return std::nullopt;
+  return dims->groups;
 }
 
 /// Follows `dims` through `next`: dimension `dims[d]` became `next[dims[d]]`.
@@ -58,6 +87,35 @@ static SmallVector<int64_t> getKept(int64_t rank,
   return kept;
 }
 
+/// Follows a view from a tensor to `expanded`, of which that is the collapsed
+/// one. Returns false if not its rows alone become two dimensions.
+static bool followExpanded(TileView &view, RankedTensorType expanded,
+                           ArrayRef<ReassociationIndices> groups) {
+  std::optional<LongDims> dims = getLongDims(expanded, groups);
+  if (!dims)
+    return false;
+  followBack(view.dims, dims->groups);
+  if (view.inner)
+    return dims->inner < 0;
+  if (dims->inner < 0)
+    return true;
+  view.innerDim = dims->inner;
+  view.inner = expanded.getDimSize(dims->inner);
+  return view.dims.size() > 2 && view.dims[2] == dims->outer;
+}
+
+/// Follows a view through `next`, in the direction of the view or against it.
+static void followView(TileView &view, ArrayRef<int64_t> next,
+                       bool isBack = false) {
+  auto move = isBack ? followBack : follow;
+  move(view.dims, next);
+  if (!view.inner)
+    return;
+  SmallVector<int64_t> inner = {view.innerDim};
+  move(inner, next);
+  view.innerDim = inner.front();
+}
+
 static SmallVector<int64_t> getIdentity(Value tile) {
   return llvm::to_vector(
       llvm::seq<int64_t>(cast<RankedTensorType>(tile.getType()).getRank()));
@@ -73,6 +131,16 @@ int64_t TileView::getDim(int64_t dim) const {
   return -1;
 }
 
+SmallVector<int64_t> TileView::getDims(ArrayRef<int64_t> along) const {
+  SmallVector<int64_t> result;
+  for (int64_t dim : along) {
+    result.push_back(getDim(dim));
+    if (inner && dim == 2)
+      result.push_back(innerDim);
+  }
+  return result;
+}
+
 std::optional<TileView> TileView::getSource(Value tile, Region &region) {
   TileView view;
   view.dims = getIdentity(tile);
@@ -83,8 +151,8 @@ std::optional<TileView> TileView::getSource(Value tile, Region &region) {
     if (auto slice = dyn_cast_or_null<tensor::ExtractSliceOp>(op)) {
       if (!slice.hasUnitStride())
         return std::nullopt;
-      follow(view.dims,
-             getKept(slice.getSourceType().getRank(), slice.getDroppedDims()));
+      followView(view, getKept(slice.getSourceType().getRank(),
+                               slice.getDroppedDims()));
       view.tensor = slice.getSource();
       view.offsets = slice.getMixedOffsets();
       view.sizes = slice.getMixedSizes();
@@ -97,15 +165,16 @@ std::optional<TileView> TileView::getSource(Value tile, Region &region) {
                                   expand.getReassociationIndices());
       if (!groups)
         return std::nullopt;
-      follow(view.dims, *groups);
+      followView(view, *groups);
       tile = expand.getSrc();
     } else if (auto collapse = dyn_cast_or_null<tensor::CollapseShapeOp>(op)) {
-      auto groups = getLongGroups(collapse.getSrcType(),
-                                  collapse.getReassociationIndices());
-      if (!groups)
+      if (!followExpanded(view, collapse.getSrcType(),
+                          collapse.getReassociationIndices()))
         return std::nullopt;
-      followBack(view.dims, *groups);
       tile = collapse.getSrc();
+    } else if (auto transpose = dyn_cast_or_null<linalg::TransposeOp>(op)) {
+      followView(view, transpose.getPermutation());
+      tile = transpose.getInput();
     } else {
       view.tensor = tile;
       return view;
@@ -137,8 +206,8 @@ static bool addTargets(Value tile, const TileView &view,
     if (auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(op)) {
       if (insert.getSource() != tile || !insert.hasUnitStride())
         return false;
-      follow(next.dims,
-             getKept(insert.getDestType().getRank(), insert.getDroppedDims()));
+      followView(next, getKept(insert.getDestType().getRank(),
+                               insert.getDroppedDims()));
       next.tensor = insert.getDest();
       next.offsets = insert.getMixedOffsets();
       next.sizes = insert.getMixedSizes();
@@ -156,15 +225,19 @@ static bool addTargets(Value tile, const TileView &view,
                                   collapse.getReassociationIndices());
       if (!groups)
         return false;
-      follow(next.dims, *groups);
+      followView(next, *groups);
       return addTargets(collapse.getResult(), next, targets);
     }
-    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
-      auto groups = getLongGroups(expand.getResultType(),
-                                  expand.getReassociationIndices());
-      if (!groups)
+    if (auto transpose = dyn_cast<linalg::TransposeOp>(op)) {
+      if (transpose.getInput() != tile)
         return false;
-      followBack(next.dims, *groups);
+      followView(next, transpose.getPermutation(), /*isBack=*/true);
+      return addTargets(transpose->getResult(0), next, targets);
+    }
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
+      if (!followExpanded(next, expand.getResultType(),
+                          expand.getReassociationIndices()))
+        return false;
       return addTargets(expand.getResult(), next, targets);
     }
     return true;
@@ -212,7 +285,8 @@ OpFoldResult TileView::getRowCount(OpBuilder &builder, Location loc,
   if (dim < 0)
     return builder.getIndexAttr(1);
   if (!ofWhole && !sizes.empty())
-    return sizes[dim];
+    return IndexMath(builder, loc)
+        .mul(sizes[dim], builder.getIndexAttr(std::max<int64_t>(inner, 1)));
   return tensor::getMixedSize(builder, loc, attn::getShaped(tensor), dim);
 }
 

@@ -17,12 +17,15 @@ namespace fovea {
 /// A tile as a part of a tensor: the tensor's elements at `offsets` plus the
 /// tile's coordinates. Dimension `d` of the tile runs along dimension `dims[d]`
 /// of the tensor, -1 for a dimension of size one that no dimension stands for.
+/// The rows of a tile of the queries of several heads, its dimension 2, may run
+/// along two: `inner` neighbours along `innerDim`.
 struct TileView {
   mlir::Value tensor;
   /// The offset in each dimension of the tensor. Empty: the tile is all of it.
   mlir::SmallVector<mlir::OpFoldResult> offsets;
   mlir::SmallVector<mlir::OpFoldResult> sizes;
   mlir::SmallVector<int64_t> dims;
+  int64_t innerDim = -1, inner = 0;
 
   /// Returns the dimension of the tensor along which dimension `dim` of the
   /// tile runs; one of static size one where the tile's has size one. -1: there
@@ -38,9 +41,13 @@ struct TileView {
   mlir::OpFoldResult getRowCount(mlir::OpBuilder &builder, mlir::Location loc,
                                  bool ofWhole) const;
 
-  /// Returns the view by which `tile` is read, in `region`, through slices and
-  /// reshapes that add or drop dimensions of size one; none if `tile` is
-  /// something else.
+  /// Returns the dimensions of the tensor along which the tile's dimensions
+  /// `along` run, as loads and stores have them; -1 where there is none.
+  mlir::SmallVector<int64_t> getDims(mlir::ArrayRef<int64_t> along) const;
+
+  /// Returns the view by which `tile` is read, in `region`, through slices,
+  /// reshapes that add or drop dimensions of size one, and those that make rows
+  /// of two dimensions; none if `tile` is something else.
   static std::optional<TileView> getSource(mlir::Value tile,
                                            mlir::Region &region);
 

@@ -1,5 +1,6 @@
 // RUN: fovea-opt %s --attach-gpu-target=target=sm_90a --attn-pack-groups --split-input-file | FileCheck %s
 // RUN: fovea-opt %s --attn-pack-groups --split-input-file | FileCheck %s --check-prefix=HOST
+// RUN: fovea-opt %s --attach-gpu-target=target=sm_80 --attn-pack-groups --split-input-file | FileCheck %s --check-prefix=AMPERE
 // RUN: fovea-opt %s --attn-pack-groups=rows=8 --split-input-file | FileCheck %s --check-prefix=ROWS
 
 // The queries of a group of three heads in one; regions see the heads and queries
@@ -132,4 +133,365 @@ func.func @others(%q: tensor<2x8x1x64xf16>, %k: tensor<2x8x?x64xf16>, %p: tensor
   %s = attn.attention %q, %g, %g scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
     : tensor<2x8x1x64xf16>, tensor<2x2x?x64xf16>, tensor<2x2x?x64xf16> -> tensor<2x8x1x64xf16>
   return %o, %u, %s : tensor<2x8x1x64xf16>, tensor<2x8x?x64xf16>, tensor<2x8x1x64xf16>
+}
+
+// -----
+
+// Any number of queries of sequences that lie packed: the heads of one query are neighbours,
+// so that a sequence of few queries fills the first rows of a tile, and no head has tiles
+// of its own. Regions see the heads and queries of the graph.
+// CHECK-LABEL: func @sequences
+// CHECK: %[[COPIED:.*]] = scf.forall
+// CHECK: %[[ALL:.*]] = tensor.dim %[[COPIED]], %c2
+// CHECK: %[[X:.*]] = tensor.expand_shape %[[COPIED]] {{\[\[}}0], [1, 2], [3], [4]] {{.*}} : tensor<?x8x?x64xbf16> into tensor<?x2x4x?x64xbf16>
+// CHECK: %[[T:.*]] = linalg.transpose ins(%[[X]] : {{.*}} permutation = [0, 1, 3, 2, 4]
+// CHECK: %[[P:.*]] = tensor.collapse_shape %[[T]] {{\[\[}}0], [1], [2, 3], [4]] : tensor<?x2x?x4x64xbf16> into tensor<?x2x?x64xbf16>
+// CHECK: %[[O:.*]], %[[L:.*]] = attn.attention %[[P]],
+// CHECK: ^bb0(%{{.*}}: index, %[[H:.*]]: index, %[[R:.*]]: index, %[[J:.*]]: index):
+// CHECK-DAG: %[[I:.*]] = arith.divui %[[R]], %[[FOUR:.*]] : index
+// CHECK-DAG: %[[M:.*]] = arith.remui %[[R]], %[[FOUR]] : index
+// CHECK-DAG: %[[F:.*]] = arith.muli %[[H]], %{{.*}} : index
+// CHECK: %[[HEAD:.*]] = arith.addi %[[F]], %[[M]]
+// CHECK: arith.addi %[[I]], %[[HEAD]]
+// CHECK: -> tensor<?x2x?x64xbf16>, tensor<?x2x?xf32>
+// CHECK: %[[XO:.*]] = tensor.expand_shape %[[O]] {{\[\[}}0], [1], [2, 3], [4]] output_shape [%{{.*}}, 2, %{{.*}}, 4, 64]
+// CHECK: %[[TO:.*]] = linalg.transpose ins(%[[XO]] : {{.*}} permutation = [0, 1, 3, 2, 4]
+// CHECK: %[[OUT:.*]] = tensor.collapse_shape %[[TO]] {{\[\[}}0], [1, 2], [3], [4]] : tensor<?x2x4x?x64xbf16> into tensor<?x8x?x64xbf16>
+// CHECK: %[[XL:.*]] = tensor.expand_shape %[[L]] {{\[\[}}0], [1], [2, 3]] output_shape [%{{.*}}, 2, %{{.*}}, 4]
+// CHECK: %[[TL:.*]] = linalg.transpose ins(%[[XL]] : {{.*}} permutation = [0, 1, 3, 2]
+// CHECK: %[[LOUT:.*]] = tensor.collapse_shape %[[TL]] {{\[\[}}0], [1, 2], [3]] : tensor<?x2x4x?xf32> into tensor<?x8x?xf32>
+// CHECK: scf.forall
+// CHECK-DAG: tensor.extract_slice %[[OUT]]
+// CHECK-DAG: tensor.extract_slice %[[LOUT]]
+// HOST-LABEL: func @sequences
+// HOST-NOT: linalg.transpose
+// AMPERE-LABEL: func @sequences
+// AMPERE-NOT: linalg.transpose
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+!lse = tensor<?x8x?xf32>
+func.func @sequences(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) -> (!all, !lse) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %o, %l = attn.attention %q, %key, %key scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %n = tensor.extract %starts[%b] : tensor<?xi32>
+      %first = arith.index_cast %n : i32 to index
+      %sum = arith.addi %i, %h : index
+      %last = arith.addi %sum, %first : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } : !all, !keys, !keys -> !all, !lse
+  %room = tensor.empty(%c1, %tokens) : !all
+  %lse_room = tensor.empty(%c1, %tokens) : !lse
+  %packed:2 = scf.forall (%b) in (%batch) shared_outs(%out = %room, %lse_out = %lse_room) -> (!all, !lse) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    %lse_some = tensor.extract_slice %l[%b, 0, 0] [1, 8, %rows] [1, 1, 1] : !lse to tensor<1x8x?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+      tensor.parallel_insert_slice %lse_some into %lse_out[0, 0, %start] [1, 8, %rows] [1, 1, 1] : tensor<1x8x?xf32> into !lse
+    }
+  }
+  return %packed#0, %packed#1 : !all, !lse
+}
+
+// -----
+
+// Groups of six heads do not divide the rows of a tile.
+// CHECK-LABEL: func @six
+// CHECK-NOT: linalg.transpose
+!all = tensor<?x12x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+!lse = tensor<?x12x?xf32>
+func.func @six(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) -> (!all, !lse) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 12, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x12x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 12, %rows, 64] [1, 1, 1, 1] : tensor<1x12x?x64xbf16> into !all
+    }
+  }
+  %o, %l = attn.attention %q, %key, %key scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %n = tensor.extract %starts[%b] : tensor<?xi32>
+      %first = arith.index_cast %n : i32 to index
+      %sum = arith.addi %i, %h : index
+      %last = arith.addi %sum, %first : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } : !all, !keys, !keys -> !all, !lse
+  %room = tensor.empty(%c1, %tokens) : !all
+  %lse_room = tensor.empty(%c1, %tokens) : !lse
+  %packed:2 = scf.forall (%b) in (%batch) shared_outs(%out = %room, %lse_out = %lse_room) -> (!all, !lse) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 12, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x12x?x64xbf16>
+    %lse_some = tensor.extract_slice %l[%b, 0, 0] [1, 12, %rows] [1, 1, 1] : !lse to tensor<1x12x?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 12, %rows, 64] [1, 1, 1, 1] : tensor<1x12x?x64xbf16> into !all
+      tensor.parallel_insert_slice %lse_some into %lse_out[0, 0, %start] [1, 12, %rows] [1, 1, 1] : tensor<1x12x?xf32> into !lse
+    }
+  }
+  return %packed#0, %packed#1 : !all, !lse
+}
+
+// -----
+
+// A group of 32 would leave a tile few queries.
+// CHECK-LABEL: func @many_heads
+// CHECK-NOT: linalg.transpose
+!all = tensor<?x64x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+!lse = tensor<?x64x?xf32>
+func.func @many_heads(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) -> (!all, !lse) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 64, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x64x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 64, %rows, 64] [1, 1, 1, 1] : tensor<1x64x?x64xbf16> into !all
+    }
+  }
+  %o, %l = attn.attention %q, %key, %key scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %n = tensor.extract %starts[%b] : tensor<?xi32>
+      %first = arith.index_cast %n : i32 to index
+      %sum = arith.addi %i, %h : index
+      %last = arith.addi %sum, %first : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } : !all, !keys, !keys -> !all, !lse
+  %room = tensor.empty(%c1, %tokens) : !all
+  %lse_room = tensor.empty(%c1, %tokens) : !lse
+  %packed:2 = scf.forall (%b) in (%batch) shared_outs(%out = %room, %lse_out = %lse_room) -> (!all, !lse) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 64, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x64x?x64xbf16>
+    %lse_some = tensor.extract_slice %l[%b, 0, 0] [1, 64, %rows] [1, 1, 1] : !lse to tensor<1x64x?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 64, %rows, 64] [1, 1, 1, 1] : tensor<1x64x?x64xbf16> into !all
+      tensor.parallel_insert_slice %lse_some into %lse_out[0, 0, %start] [1, 64, %rows] [1, 1, 1] : tensor<1x64x?xf32> into !lse
+    }
+  }
+  return %packed#0, %packed#1 : !all, !lse
+}
+
+// -----
+
+// Dropout numbers rows as the graph has them.
+// CHECK-LABEL: func @dropped
+// CHECK-NOT: linalg.transpose
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+!lse = tensor<?x8x?xf32>
+func.func @dropped(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index, %seed: i64) -> (!all, !lse) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %o, %l = attn.attention %q, %key, %key scale(0.125) dropout(0.1, %seed, %seed)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %n = tensor.extract %starts[%b] : tensor<?xi32>
+      %first = arith.index_cast %n : i32 to index
+      %sum = arith.addi %i, %h : index
+      %last = arith.addi %sum, %first : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } : !all, !keys, !keys -> !all, !lse
+  %room = tensor.empty(%c1, %tokens) : !all
+  %lse_room = tensor.empty(%c1, %tokens) : !lse
+  %packed:2 = scf.forall (%b) in (%batch) shared_outs(%out = %room, %lse_out = %lse_room) -> (!all, !lse) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    %lse_some = tensor.extract_slice %l[%b, 0, 0] [1, 8, %rows] [1, 1, 1] : !lse to tensor<1x8x?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+      tensor.parallel_insert_slice %lse_some into %lse_out[0, 0, %start] [1, 8, %rows] [1, 1, 1] : tensor<1x8x?xf32> into !lse
+    }
+  }
+  return %packed#0, %packed#1 : !all, !lse
+}
+
+// -----
+
+// Parts of a given size are merged, and no tile is written where its rows lie.
+// CHECK-LABEL: func @parts_of_size
+// CHECK-NOT: linalg.transpose
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+!lse = tensor<?x8x?xf32>
+func.func @parts_of_size(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) -> (!all, !lse) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %o, %l = attn.attention %q, %key, %key scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %n = tensor.extract %starts[%b] : tensor<?xi32>
+      %first = arith.index_cast %n : i32 to index
+      %sum = arith.addi %i, %h : index
+      %last = arith.addi %sum, %first : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } {split_size = 128 : i64} : !all, !keys, !keys -> !all, !lse
+  %room = tensor.empty(%c1, %tokens) : !all
+  %lse_room = tensor.empty(%c1, %tokens) : !lse
+  %packed:2 = scf.forall (%b) in (%batch) shared_outs(%out = %room, %lse_out = %lse_room) -> (!all, !lse) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    %lse_some = tensor.extract_slice %l[%b, 0, 0] [1, 8, %rows] [1, 1, 1] : !lse to tensor<1x8x?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+      tensor.parallel_insert_slice %lse_some into %lse_out[0, 0, %start] [1, 8, %rows] [1, 1, 1] : tensor<1x8x?xf32> into !lse
+    }
+  }
+  return %packed#0, %packed#1 : !all, !lse
+}
+
+// -----
+
+// A region that reads a tensor at a head reads it once for a tile of one head.
+// CHECK-LABEL: func @slopes
+// CHECK-NOT: linalg.transpose
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+!lse = tensor<?x8x?xf32>
+func.func @slopes(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index, %slopes: tensor<?xf32>) -> (!all, !lse) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %o, %l = attn.attention %q, %key, %key scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %next = arith.addi %h, %c1 : index
+      %x = tensor.extract %slopes[%next] : tensor<?xf32>
+      %r = arith.mulf %s, %x : f32
+      attn.yield %r : f32
+    } : !all, !keys, !keys -> !all, !lse
+  %room = tensor.empty(%c1, %tokens) : !all
+  %lse_room = tensor.empty(%c1, %tokens) : !lse
+  %packed:2 = scf.forall (%b) in (%batch) shared_outs(%out = %room, %lse_out = %lse_room) -> (!all, !lse) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    %lse_some = tensor.extract_slice %l[%b, 0, 0] [1, 8, %rows] [1, 1, 1] : !lse to tensor<1x8x?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+      tensor.parallel_insert_slice %lse_some into %lse_out[0, 0, %start] [1, 8, %rows] [1, 1, 1] : tensor<1x8x?xf32> into !lse
+    }
+  }
+  return %packed#0, %packed#1 : !all, !lse
+}
+
+// -----
+
+// What else reads a result reads it padded.
+// CHECK-LABEL: func @read_padded
+// CHECK-NOT: linalg.transpose
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+!lse = tensor<?x8x?xf32>
+func.func @read_padded(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) -> (!all, !lse) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %o, %l = attn.attention %q, %key, %key scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %n = tensor.extract %starts[%b] : tensor<?xi32>
+      %first = arith.index_cast %n : i32 to index
+      %sum = arith.addi %i, %h : index
+      %last = arith.addi %sum, %first : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } : !all, !keys, !keys -> !all, !lse
+  %room = tensor.empty(%c1, %tokens) : !all
+  %lse_room = tensor.empty(%c1, %tokens) : !lse
+  %packed:2 = scf.forall (%b) in (%batch) shared_outs(%out = %room, %lse_out = %lse_room) -> (!all, !lse) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    %lse_some = tensor.extract_slice %l[%b, 0, 0] [1, 8, %rows] [1, 1, 1] : !lse to tensor<1x8x?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+      tensor.parallel_insert_slice %lse_some into %lse_out[0, 0, %start] [1, 8, %rows] [1, 1, 1] : tensor<1x8x?xf32> into !lse
+    }
+  }
+  return %packed#0, %l : !all, !lse
 }

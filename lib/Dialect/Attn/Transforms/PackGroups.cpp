@@ -9,15 +9,21 @@
 // the rows of one head in the same memory, and dropout, which numbers rows,
 // draws the same numbers.
 //
+// Of many queries, whose sequences lie packed and may have few each, the heads
+// of one query are neighbours instead: a sequence then has the first rows, and
+// tiles of both orders of memory are boxes for TMA (`tile.load` with `inner`).
+//
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
+#include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -35,27 +41,70 @@ using namespace fovea::attn;
 /// The rows of the smallest tile of queries on a GPU.
 static constexpr int64_t kGpuRows = 64;
 
+/// The largest group whose heads are neighbours: a tile has a few queries yet.
+static constexpr int64_t kLargestMany = 16;
+
 namespace {
 /// Heads that share keys, and the queries of each.
 struct Group {
   int64_t kvHeads, heads, queries;
 
-  /// Returns the group of an op all of whose sizes are static; nullopt if they
-  /// are not, or if heads share nothing.
+  bool isMany() const { return ShapedType::isDynamic(queries); }
+
+  /// Returns the group of an op whose heads are static in number; nullopt if
+  /// they are not, or share nothing, or if there are no queries.
   static std::optional<Group> get(AttentionOp op) {
     ArrayRef<int64_t> query = op.getQuery().getType().getShape();
     int64_t kvHeads = op.getKey().getType().getDimSize(1);
-    for (int64_t size : {kvHeads, query[1], query[2]})
+    for (int64_t size : {kvHeads, query[1]})
       if (ShapedType::isDynamic(size) || size < 1)
         return std::nullopt;
-    if (query[1] == kvHeads)
+    if (query[1] == kvHeads || query[2] == 0)
       return std::nullopt;
     return Group{kvHeads, query[1] / kvHeads, query[2]};
   }
 
-  int64_t getRows() const { return heads * queries; }
+  int64_t getRows() const {
+    return isMany() ? ShapedType::kDynamic : heads * queries;
+  }
 };
 
+} // namespace
+
+/// Returns true if `region`, of scores, reads a tensor at a head or a query:
+/// where all rows of a tile have one head, it reads what it needs more simply.
+static bool readsByRow(Region &region) {
+  if (region.empty())
+    return false;
+  Block &block = region.front();
+  // The coordinates come last: batch, head, query and key.
+  llvm::SmallDenseSet<Value> dependents =
+      getDependents(block, block.getArguments().take_back(3).drop_back());
+  return llvm::any_of(
+      block.getOps<tensor::ExtractOp>(), [&](tensor::ExtractOp read) {
+        return llvm::any_of(read.getIndices(),
+                            [&](Value at) { return dependents.contains(at); });
+      });
+}
+
+/// Returns true if a loop copies queries of `op` from where sequences lie
+/// packed, and loops copy its results back, so that their tiles are read and
+/// written there (`attn-tile`), by TMA.
+static bool isOfSequences(AttentionOp op, const Group &group,
+                          machine::TargetAttr target) {
+  auto isCopied = [](Operation *reader) {
+    return isa<tensor::ExtractSliceOp>(reader) &&
+           reader->getParentOfType<scf::ForallOp>();
+  };
+  return target.isGpu() && target.getGpuArch().hasBulkCopies &&
+         llvm::isPowerOf2_64(group.heads) && group.heads <= kLargestMany &&
+         !op.getDropout() && !op.getInitLse() && !op.getSplitSizeAttr() &&
+         !readsByRow(op.getScore()) && !readsByRow(op.getMask()) &&
+         op.getQuery().getDefiningOp<scf::ForallOp>() &&
+         op.getQuery().hasOneUse() && llvm::all_of(op->getUsers(), isCopied);
+}
+
+namespace {
 struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
   using AttnPackGroupsBase::AttnPackGroupsBase;
 
@@ -75,7 +124,9 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
       int64_t limit = rows             ? rows.getValue()
                       : target.isGpu() ? kGpuRows
                                        : target.getVectorBytes() / bytes;
-      if (op.getSchedule() || !group || 2 * group->queries > limit)
+      if (op.getSchedule() || !group ||
+          (group->isMany() ? !isOfSequences(op, *group, target)
+                           : 2 * group->queries > limit))
         return;
       LDBG() << "attention at " << op.getLoc() << ": " << group->queries
              << " queries of " << group->heads << " heads in one";
@@ -122,9 +173,48 @@ static Value packHeads(OpBuilder &builder, Location loc, Value tensor,
   return expandShape(builder, loc, heads, split, expanded);
 }
 
-/// Returns `tensor`, [B, Hkv * G, Sq, ...], as [B, Hkv, G * Sq, ...].
+/// Returns `tensor` with dimension `from` divided in two, of `outer` and
+/// `inner` elements, the dimensions 2 and 3 of that swapped, and two joined as
+/// `to`.
+static Value regroup(OpBuilder &builder, Location loc, Value tensor,
+                     int64_t from, int64_t to, OpFoldResult outer,
+                     OpFoldResult inner) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
+  sizes[from] = outer;
+  sizes.insert(sizes.begin() + from + 1, inner);
+  auto getGroups = [&](int64_t pair) {
+    SmallVector<ReassociationIndices> groups(type.getRank());
+    int64_t next = 0;
+    for (auto [dim, group] : llvm::enumerate(groups)) {
+      group.push_back(next++);
+      if (static_cast<int64_t>(dim) == pair)
+        group.push_back(next++);
+    }
+    return groups;
+  };
+  Value expanded = expandShape(builder, loc, tensor, getGroups(from), sizes);
+  std::swap(sizes[2], sizes[3]);
+  Value room =
+      tensor::EmptyOp::create(builder, loc, sizes, type.getElementType());
+  SmallVector<int64_t> swapped =
+      llvm::to_vector(llvm::seq<int64_t>(type.getRank() + 1));
+  std::swap(swapped[2], swapped[3]);
+  Value transposed =
+      linalg::TransposeOp::create(builder, loc, expanded, room, swapped)
+          ->getResult(0);
+  return tensor::CollapseShapeOp::create(builder, loc, transposed,
+                                         getGroups(to));
+}
+
+/// Returns `tensor`, [B, Hkv * G, Sq, ...], as [B, Hkv, G * Sq, ...], or, of
+/// many queries, as [B, Hkv, Sq * G, ...].
 static Value packRows(OpBuilder &builder, Location loc, Value tensor,
                       const Group &group) {
+  if (group.isMany())
+    return regroup(builder, loc, tensor, /*from=*/1, /*to=*/2,
+                   builder.getIndexAttr(group.kvHeads),
+                   builder.getIndexAttr(group.heads));
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
   bool hasOneFeature = type.getRank() == 4 && type.getDimSize(3) == 1;
@@ -140,9 +230,16 @@ static Value packRows(OpBuilder &builder, Location loc, Value tensor,
   return tensor::CollapseShapeOp::create(builder, loc, expanded, join);
 }
 
-/// Returns `tensor`, [B, Hkv, G * Sq, ...], as `type`, [B, Hkv * G, Sq, ...].
+/// Returns `tensor`, of packed rows, as `type`, [B, Hkv * G, Sq, ...], where
+/// there are so many queries.
 static Value unpackRows(OpBuilder &builder, Location loc, Value tensor,
-                        RankedTensorType type, const Group &group) {
+                        RankedTensorType type, const Group &group,
+                        OpFoldResult queries) {
+  if (group.isMany())
+    return builder.createOrFold<tensor::CastOp>(
+        loc, type,
+        regroup(builder, loc, tensor, /*from=*/2, /*to=*/1, queries,
+                builder.getIndexAttr(group.heads)));
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
   sizes[2] = builder.getIndexAttr(group.heads);
   sizes.insert(sizes.begin() + 3, builder.getIndexAttr(group.queries));
@@ -171,9 +268,12 @@ static void packRegion(RewriterBase &rewriter, Region &from, Region &to,
         &row = arguments[arguments.size() - 2];
   // The analysis of masks knows these quotients.
   IndexMath index(rewriter, loc);
-  Value queries = index.materialize(index.constant(group.queries));
-  Value member = rewriter.createOrFold<arith::DivUIOp>(loc, row, queries);
-  row = rewriter.createOrFold<arith::RemUIOp>(loc, row, queries);
+  Value size = index.materialize(
+      index.constant(group.isMany() ? group.heads : group.queries));
+  Value member = rewriter.createOrFold<arith::DivUIOp>(loc, row, size);
+  row = rewriter.createOrFold<arith::RemUIOp>(loc, row, size);
+  if (group.isMany())
+    std::swap(member, row);
   OpFoldResult first = index.mul(head, index.constant(group.heads));
   head = index.materialize(index.add(first, member));
   rewriter.mergeBlocks(&old, block, arguments);
@@ -214,6 +314,7 @@ void PackGroups::pack(RewriterBase &rewriter, AttentionOp op,
                       const Group &group) {
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(op);
+  OpFoldResult queries = tensor::getMixedSize(rewriter, loc, op.getQuery(), 2);
   Value query = packRows(rewriter, loc, op.getQuery(), group);
   SmallVector<Type> types;
   for (Value result : op->getResults()) {
@@ -238,7 +339,8 @@ void PackGroups::pack(RewriterBase &rewriter, AttentionOp op,
   SmallVector<Value> results;
   for (auto [result, whole] :
        llvm::zip_equal(packed->getResults(), op->getResults()))
-    results.push_back(unpackRows(
-        rewriter, loc, result, cast<RankedTensorType>(whole.getType()), group));
+    results.push_back(unpackRows(rewriter, loc, result,
+                                 cast<RankedTensorType>(whole.getType()), group,
+                                 queries));
   rewriter.replaceOp(op, results);
 }

@@ -162,6 +162,16 @@ def AttnPackGroups : Pass<"attn-pack-groups"> {
     The pass changes each `attn.attention` without a schedule whose heads and
     queries are static in number and whose queries fill at most half of the
     `rows` of a tile.
+
+    Of any number of queries, sequences that lie packed may still have one each:
+    where a loop copies them to a padded batch, and loops copy results back
+    (`attn-tile` reads and writes tiles where rows lie), and a GPU has TMA, the
+    queries become `[B, Hkv, Sq * G, D]`, `G` a power of two up to 16. Row `r` is
+    query `r div G` of head `g * G + r mod G`, so that the rows of a sequence are the
+    first ones, and a tile is a box of memory in which heads lie between queries
+    (`tile.load` with `inner`). This is not done where there are a dropout, which
+    numbers rows, an initial log-sum-exp, parts of a given size, or a region that
+    reads a tensor at a head or a query.
   }];
   let options = [
     Option<"rows", "rows", "int64_t", "0",

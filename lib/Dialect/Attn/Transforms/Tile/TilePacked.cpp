@@ -8,6 +8,7 @@
 #include "TilePacked.h"
 
 #include "ReaderCost.h"
+#include "TileTransposes.h"
 
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -15,6 +16,7 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -30,6 +32,18 @@ using namespace fovea::attn;
 enum : unsigned { kBatch, kHead, kRow };
 
 namespace {
+/// Ops that make rows of one head of the queries of a group's heads, or back:
+/// row r is query r / group of head r mod group (`attn-pack-groups`).
+struct HeadRows {
+  /// What they are made of, and how many heads these are; 1 and no ops: nothing
+  /// is made.
+  Value source;
+  int64_t group = 1;
+  SmallVector<Operation *> ops;
+
+  static HeadRows get(Value tensor, bool isToRows);
+};
+
 /// Where the rows of one batch are, of several that lie packed.
 struct PackedRows {
   SmallVector<OpFoldResult> offsets;
@@ -76,6 +90,95 @@ private:
   SmallVector<tensor::ParallelInsertSliceOp> insertions;
 };
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// Rows of heads
+//===----------------------------------------------------------------------===//
+
+/// Returns groups of dimensions for each dimension of a tensor of `rank`, two
+/// in the place of dimension `pair`.
+static SmallVector<ReassociationIndices> getGroups(int64_t rank, int64_t pair) {
+  SmallVector<ReassociationIndices> groups(rank);
+  int64_t next = 0;
+  for (auto [dim, group] : llvm::enumerate(groups)) {
+    group.push_back(next++);
+    if (int64_t(dim) == pair)
+      group.push_back(next++);
+  }
+  return groups;
+}
+
+HeadRows HeadRows::get(Value tensor, bool isToRows) {
+  HeadRows none = {tensor, 1, {}};
+  auto collapse = tensor.getDefiningOp<tensor::CollapseShapeOp>();
+  std::optional<Transposition> transpose = Transposition::get(
+      collapse ? collapse.getSrc().getDefiningOp() : nullptr);
+  auto expand = transpose
+                    ? transpose->input.getDefiningOp<tensor::ExpandShapeOp>()
+                    : tensor::ExpandShapeOp();
+  if (!expand)
+    return none;
+  int64_t rank = expand.getSrcType().getRank();
+  if (rank <= kRow || expand.getResultType().getRank() != rank + 1)
+    return none;
+  int64_t from = isToRows ? kHead : kRow, to = isToRows ? kRow : kHead;
+  SmallVector<int64_t> swapped = llvm::to_vector(llvm::seq<int64_t>(rank + 1));
+  std::swap(swapped[kRow], swapped[kRow + 1]);
+  int64_t group = expand.getResultType().getDimSize(isToRows ? kRow : kRow + 1);
+  if (ShapedType::isDynamic(group) || transpose->permutation != swapped ||
+      expand.getReassociationIndices() != getGroups(rank, from) ||
+      collapse.getReassociationIndices() != getGroups(rank, to))
+    return none;
+  return {expand.getSrc(), group, {expand, transpose->op, collapse}};
+}
+
+/// Returns `rows`, of one head of a tile, [1, 1, n * group, ...], as those of a
+/// group, [1, group, n, ...].
+static Value toHeads(OpBuilder &builder, Location loc, Value rows,
+                     OpFoldResult queries, int64_t group) {
+  auto type = cast<RankedTensorType>(rows.getType());
+  int64_t rank = type.getRank();
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, rows);
+  sizes.erase(sizes.begin());
+  SmallVector<int64_t> shape(type.getShape().drop_front());
+  Value flat = tensor::CollapseShapeOp::create(builder, loc, type.clone(shape),
+                                               rows, getGroups(rank - 1, 0));
+  sizes[kHead] = queries;
+  sizes.insert(sizes.begin() + kRow, builder.getIndexAttr(group));
+  auto [expanded, dynamic] = decomposeMixedValues(sizes);
+  Value split =
+      tensor::ExpandShapeOp::create(builder, loc, type.clone(expanded), flat,
+                                    getGroups(rank - 1, kHead), sizes);
+  SmallVector<int64_t> swapped = llvm::to_vector(llvm::seq<int64_t>(rank));
+  std::swap(swapped[kHead], swapped[kRow]);
+  std::swap(sizes[kHead], sizes[kRow]);
+  Value room =
+      tensor::EmptyOp::create(builder, loc, sizes, type.getElementType());
+  return linalg::TransposeOp::create(builder, loc, split, room, swapped)
+      ->getResult(0);
+}
+
+/// Returns `heads`, [1, group, n, ...], as rows of one head of `type`, [1, 1,
+/// n * group, ...].
+static Value toRows(OpBuilder &builder, Location loc, Value heads,
+                    RankedTensorType type, OpFoldResult rows) {
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, heads);
+  int64_t rank = type.getRank();
+  SmallVector<int64_t> swapped = llvm::to_vector(llvm::seq<int64_t>(rank));
+  std::swap(swapped[kHead], swapped[kRow]);
+  std::swap(sizes[kHead], sizes[kRow]);
+  Value room =
+      tensor::EmptyOp::create(builder, loc, sizes, type.getElementType());
+  Value split = linalg::TransposeOp::create(builder, loc, heads, room, swapped)
+                    ->getResult(0);
+  Value flat = tensor::CollapseShapeOp::create(builder, loc, split,
+                                               getGroups(rank - 1, kHead));
+  sizes.erase(sizes.begin() + kRow);
+  sizes[kHead] = rows;
+  sizes.insert(sizes.begin(), builder.getIndexAttr(1));
+  return tensor::ExpandShapeOp::create(builder, loc, type, flat,
+                                       getGroups(rank - 1, 0), sizes);
+}
 
 //===----------------------------------------------------------------------===//
 // Copies
@@ -179,7 +282,9 @@ LogicalResult RowCopies::moveDefinitions(RewriterBase &rewriter,
   getUsedValuesDefinedAbove(loop.getRegion(), needed);
   needed.insert_range(loop.getOutputs());
   needed.insert_range(loop.getDynamicUpperBound());
-  needed.remove_if([&](Value value) { return value.getDefiningOp() == op; });
+  // What is copied from is not read any more.
+  for (tensor::ExtractSliceOp slice : slices)
+    needed.remove(slice.getSource());
   return moveValueDefinitions(rewriter, needed.getArrayRef(), op);
 }
 
@@ -232,13 +337,25 @@ static void replaceInit(RewriterBase &rewriter, scf::ForallOp loop,
   });
 }
 
+/// Returns what is made of `result`, by heads again, if nothing else is.
+static Value followHeads(Value result) {
+  Value heads = result;
+  for (int step = 0; step < 3 && heads.hasOneUse(); ++step)
+    heads = (*heads.user_begin())->getNumResults() == 1
+                ? (*heads.user_begin())->getResult(0)
+                : heads;
+  return HeadRows::get(heads, /*isToRows=*/false).source == result ? heads
+                                                                   : result;
+}
+
 /// Returns the loop that copies results of `loop`.
 static std::optional<RowCopies> findScatter(scf::ForallOp loop) {
-  for (Operation *user : loop->getUsers())
-    if (auto copies = dyn_cast<scf::ForallOp>(user->getParentOp());
-        copies && copies != loop && copies->getBlock() == loop->getBlock())
-      if (auto scatter = RowCopies::get(copies, /*isToPadded=*/false))
-        return scatter;
+  for (Value result : loop.getResults())
+    for (Operation *user : followHeads(result).getUsers())
+      if (auto copies = dyn_cast<scf::ForallOp>(user->getParentOp());
+          copies && copies != loop && copies->getBlock() == loop->getBlock())
+        if (auto scatter = RowCopies::get(copies, /*isToPadded=*/false))
+          return scatter;
   return std::nullopt;
 }
 
@@ -311,9 +428,13 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
   if (!scatter || !scatter->hasBatchesOf(loop) || !readsAlone(*scatter, loop))
     return false;
   SmallVector<tensor::ParallelInsertSliceOp> tiles;
+  SmallVector<HeadRows> heads;
   for (unsigned number : llvm::seq(scatter->size())) {
-    auto result = dyn_cast<OpResult>(scatter->getSource(number));
-    if (!result || result.getOwner() != loop)
+    heads.push_back(
+        HeadRows::get(scatter->getSource(number), /*isToRows=*/false));
+    auto result = dyn_cast<OpResult>(heads.back().source);
+    if (!result || result.getOwner() != loop ||
+        heads.back().group != heads.front().group)
       return false;
     tiles.push_back(getTile(loop, result));
     if (!tiles.back() || tiles.back().getMixedSizes()[kRow] !=
@@ -335,8 +456,10 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
   SmallVector<PackedRows> rows =
       scatter->emitRows(rewriter, math.materialize(place[kBatch]));
   OpFoldResult most = tiles.front().getMixedSizes()[kRow];
-  auto count =
-      createCount(rewriter, loc, most, rows.front().count, place[kRow]);
+  int64_t group = heads.front().group;
+  auto count = createCount(rewriter, loc, most,
+                           math.mul(rows.front().count, math.constant(group)),
+                           place[kRow]);
   if (auto known = dyn_cast<Value>(most))
     rewriter.replaceUsesWithIf(known, count, [&](OpOperand &use) {
       return loop->isProperAncestor(use.getOwner()) && use.getOwner() != count;
@@ -346,8 +469,9 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
     SmallVector<OpFoldResult> sizes = tile.getMixedSizes(),
                               strides = tile.getMixedStrides(),
                               offsets = of.offsets;
-    offsets[kHead] = math.add(offsets[kHead], place[kHead]);
-    offsets[kRow] = math.add(offsets[kRow], place[kRow]);
+    OpFoldResult size = math.constant(group);
+    offsets[kHead] = math.add(offsets[kHead], math.mul(place[kHead], size));
+    offsets[kRow] = math.add(offsets[kRow], math.truncDiv(place[kRow], size));
     Value some = tile.getSource();
     if (sizes[kRow] != OpFoldResult(count.getResult())) {
       sizes[kRow] = count.getResult();
@@ -358,6 +482,12 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
                                             strides);
     }
     OpBuilder::InsertionGuard guard(rewriter);
+    if (group > 1) {
+      rewriter.setInsertionPoint(loop.getTerminator());
+      sizes[kHead] = size;
+      sizes[kRow] = IndexMath(rewriter, loc).truncDiv(count.getResult(), size);
+      some = toHeads(rewriter, loc, some, sizes[kRow], group);
+    }
     rewriter.setInsertionPoint(tile);
     rewriter.replaceOpWithNewOp<tensor::ParallelInsertSliceOp>(
         tile, some, tile.getDest(), offsets, sizes, strides);
@@ -372,11 +502,14 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
   }
 
   for (unsigned number : llvm::seq(scatter->size())) {
-    auto result = cast<OpResult>(scatter->getSource(number));
+    auto result = cast<OpResult>(heads[number].source);
     replaceInit(rewriter, loop, result, scatter->getInit(number).get());
     rewriter.replaceAllUsesWith(scatter->getResult(number), result);
   }
   rewriter.eraseOp(scatter->getLoop());
+  for (const HeadRows &each : heads)
+    for (Operation *op : llvm::reverse(each.ops))
+      rewriter.eraseOp(op);
   return true;
 }
 
@@ -408,7 +541,8 @@ static void keepWhole(RewriterBase &rewriter, scf::ForallOp loop, Value rows,
 /// Lets `slice`, in `loop`, be one of what rows were copied from.
 static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
                        tensor::ExtractSliceOp slice) {
-  auto copies = slice.getSource().getDefiningOp<scf::ForallOp>();
+  HeadRows heads = HeadRows::get(slice.getSource(), /*isToRows=*/true);
+  auto copies = heads.source.getDefiningOp<scf::ForallOp>();
   std::optional<RowCopies> gather =
       copies ? RowCopies::get(copies, /*isToPadded=*/true) : std::nullopt;
   if (!gather || gather->size() != 1 || !slice.hasUnitStride() ||
@@ -420,21 +554,47 @@ static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
   if (!batch || !isConstantIntValue(sizes[kBatch], 1))
     return;
   auto [all, first] = getAllAndFirst(sizes[kRow]);
-  if (!all || place[kRow] != OpFoldResult(first))
+  if (!all || place[kRow] != OpFoldResult(first) ||
+      (heads.group > 1 && !isConstantIntValue(sizes[kHead], 1)))
     return;
   rewriter.setInsertionPoint(slice);
   PackedRows rows = gather->emitRows(rewriter, batch).front();
+  if (heads.group > 1) {
+    auto product = all.getDefiningOp<arith::MulIOp>();
+    if (!product || !isConstantIntValue(product.getRhs(), heads.group))
+      return;
+    all = product.getLhs();
+  }
   if (rows.count != OpFoldResult(all))
     return;
   IndexMath math(rewriter, slice.getLoc());
   SmallVector<OpFoldResult> offsets = rows.offsets;
+  OpFoldResult group = math.constant(heads.group), count = sizes[kRow];
+  place[kHead] = math.mul(place[kHead], group);
+  place[kRow] = math.truncDiv(place[kRow], group);
   for (size_t dim = kHead; dim < offsets.size(); ++dim)
     offsets[dim] = math.add(offsets[dim], place[dim]);
-  auto rowsOfTile = tensor::ExtractSliceOp::create(
-      rewriter, slice.getLoc(), slice.getType(), gather->getSource(0), offsets,
-      sizes, slice.getMixedStrides());
+  RankedTensorType type = slice.getType();
+  if (heads.group > 1) {
+    sizes[kHead] = group;
+    sizes[kRow] = math.truncDiv(count, group);
+    SmallVector<int64_t> shape(type.getShape());
+    shape[kHead] = heads.group;
+    shape[kRow] = ShapedType::kDynamic;
+    type = type.clone(shape);
+  }
+  Value rowsOfTile = tensor::ExtractSliceOp::create(
+      rewriter, slice.getLoc(), type, gather->getSource(0), offsets, sizes,
+      slice.getMixedStrides());
+  if (heads.group > 1)
+    rowsOfTile =
+        toRows(rewriter, slice.getLoc(), rowsOfTile, slice.getType(), count);
+  Value whole = slice.getSource();
   rewriter.replaceOp(slice, rowsOfTile);
-  keepWhole(rewriter, loop, rowsOfTile, gather->getInit(0).get());
+  keepWhole(rewriter, loop, rowsOfTile, whole);
+  for (Operation *op : llvm::reverse(heads.ops))
+    if (op->use_empty())
+      rewriter.eraseOp(op);
   if (copies.use_empty())
     rewriter.eraseOp(copies);
 }
@@ -453,9 +613,13 @@ Value fovea::attn::getRowsOfBatch(scf::ForallOp loop) {
     if (!insertion)
       return {};
     Value all;
-    for (Value size : insertion.getSizes())
+    for (Value size : insertion.getSizes()) {
+      // Those of the queries of a group's heads are as many times more.
+      if (auto quotient = size.getDefiningOp<arith::DivSIOp>())
+        size = quotient.getLhs();
       if (Value rows = getAllAndFirst(size).first)
         all = rows;
+    }
     if (!all || (found && all != found))
       return {};
     found = all;

@@ -17,16 +17,7 @@
 using namespace mlir;
 using Fold = OpFoldResult;
 
-namespace {
-/// `result` is `input` with dimension `r` taken from `permutation[r]`.
-struct Transposition {
-  Operation *op;
-  Value input;
-  SmallVector<int64_t> permutation;
-
-  static std::optional<Transposition> get(Operation *op);
-};
-} // namespace
+using fovea::attn::Transposition;
 
 std::optional<Transposition> Transposition::get(Operation *op) {
   if (auto transpose = dyn_cast_or_null<linalg::TransposeOp>(op))
@@ -203,8 +194,13 @@ bool fovea::attn::fuseTransposeOfResult(RewriterBase &rewriter,
   if (!insertion ||
       insertion.getSourceType().getRank() !=
           insertion.getDestType().getRank() ||
-      (slice && slice.getType() != insertion.getSourceType()) ||
-      !keepsOrder(insertion.getSourceType(), inverse))
+      (slice && slice.getType() != insertion.getSourceType()))
+    return false;
+  // The tile may be transposed already, so that it is written as it was.
+  std::optional<Transposition> ofTile =
+      Transposition::get(insertion.getSource().getDefiningOp());
+  bool undoes = ofTile && !slice && ofTile->permutation == inverse;
+  if (!undoes && !keepsOrder(insertion.getSourceType(), inverse))
     return false;
 
   RankedTensorType tile = insertion.getSourceType();
@@ -237,14 +233,16 @@ bool fovea::attn::fuseTransposeOfResult(RewriterBase &rewriter,
   SmallVector<Fold> tileSizes = permuted(insertion.getMixedSizes(), inverse);
   SmallVector<Fold> ones(tile.getRank(), rewriter.getIndexAttr(1));
   rewriter.setInsertionPoint(insertion->getParentOp());
-  Value source = insertion.getSource();
-  if (shortened(tile) != tile)
+  Value source = undoes ? ofTile->input : insertion.getSource();
+  if (!undoes && shortened(tile) != tile)
     source = tensor::CollapseShapeOp::create(rewriter, loc, shortened(tile),
                                              source, groupsOf(tile));
   rewriter.setInsertionPoint(insertion);
   tensor::ParallelInsertSliceOp::create(rewriter, loc, source, output, offsets,
                                         tileSizes, ones);
   rewriter.eraseOp(insertion);
+  if (undoes && ofTile->op->use_empty())
+    rewriter.eraseOp(ofTile->op);
   rewriter.replaceAllUsesWith(user->getResult(0), result);
   rewriter.eraseOp(user);
   return true;

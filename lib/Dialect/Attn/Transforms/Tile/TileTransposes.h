@@ -21,6 +21,17 @@
 
 namespace fovea::attn {
 
+/// A transposition, by any op: `op`'s result is `input` with dimension `r` taken
+/// from `permutation[r]`.
+struct Transposition {
+  mlir::Operation *op;
+  mlir::Value input;
+  mlir::SmallVector<int64_t> permutation;
+
+  /// Returns that of an op, which may be null; none if it is something else.
+  static std::optional<Transposition> get(mlir::Operation *op);
+};
+
 /// Returns true if `slice` reads a transposed tensor, and views a tile of the
 /// tensor itself.
 bool isViewOfTranspose(mlir::tensor::ExtractSliceOp slice);
