@@ -17,6 +17,8 @@
 
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
+#include "HeadGroups.h"
+
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -183,17 +185,8 @@ static Value regroup(OpBuilder &builder, Location loc, Value tensor,
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
   sizes[from] = outer;
   sizes.insert(sizes.begin() + from + 1, inner);
-  auto getGroups = [&](int64_t pair) {
-    SmallVector<ReassociationIndices> groups(type.getRank());
-    int64_t next = 0;
-    for (auto [dim, group] : llvm::enumerate(groups)) {
-      group.push_back(next++);
-      if (static_cast<int64_t>(dim) == pair)
-        group.push_back(next++);
-    }
-    return groups;
-  };
-  Value expanded = expandShape(builder, loc, tensor, getGroups(from), sizes);
+  Value expanded = expandShape(builder, loc, tensor,
+                               getGroupsWithPair(type.getRank(), from), sizes);
   std::swap(sizes[2], sizes[3]);
   Value room =
       tensor::EmptyOp::create(builder, loc, sizes, type.getElementType());
@@ -204,7 +197,7 @@ static Value regroup(OpBuilder &builder, Location loc, Value tensor,
       linalg::TransposeOp::create(builder, loc, expanded, room, swapped)
           ->getResult(0);
   return tensor::CollapseShapeOp::create(builder, loc, transposed,
-                                         getGroups(to));
+                                         getGroupsWithPair(type.getRank(), to));
 }
 
 /// Returns `tensor`, [B, Hkv * G, Sq, ...], as [B, Hkv, G * Sq, ...], or, of

@@ -10,6 +10,8 @@
 #include "ReaderCost.h"
 #include "TileTransposes.h"
 
+#include "../HeadGroups.h"
+
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/SameOp.h"
@@ -95,19 +97,6 @@ private:
 // Rows of heads
 //===----------------------------------------------------------------------===//
 
-/// Returns groups of dimensions for each dimension of a tensor of `rank`, two
-/// in the place of dimension `pair`.
-static SmallVector<ReassociationIndices> getGroups(int64_t rank, int64_t pair) {
-  SmallVector<ReassociationIndices> groups(rank);
-  int64_t next = 0;
-  for (auto [dim, group] : llvm::enumerate(groups)) {
-    group.push_back(next++);
-    if (int64_t(dim) == pair)
-      group.push_back(next++);
-  }
-  return groups;
-}
-
 HeadRows HeadRows::get(Value tensor, bool isToRows) {
   HeadRows none = {tensor, 1, {}};
   auto collapse = tensor.getDefiningOp<tensor::CollapseShapeOp>();
@@ -126,8 +115,8 @@ HeadRows HeadRows::get(Value tensor, bool isToRows) {
   std::swap(swapped[kRow], swapped[kRow + 1]);
   int64_t group = expand.getResultType().getDimSize(isToRows ? kRow : kRow + 1);
   if (ShapedType::isDynamic(group) || transpose->permutation != swapped ||
-      expand.getReassociationIndices() != getGroups(rank, from) ||
-      collapse.getReassociationIndices() != getGroups(rank, to))
+      expand.getReassociationIndices() != getGroupsWithPair(rank, from) ||
+      collapse.getReassociationIndices() != getGroupsWithPair(rank, to))
     return none;
   return {expand.getSrc(), group, {expand, transpose->op, collapse}};
 }
@@ -141,14 +130,14 @@ static Value toHeads(OpBuilder &builder, Location loc, Value rows,
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, rows);
   sizes.erase(sizes.begin());
   SmallVector<int64_t> shape(type.getShape().drop_front());
-  Value flat = tensor::CollapseShapeOp::create(builder, loc, type.clone(shape),
-                                               rows, getGroups(rank - 1, 0));
+  Value flat = tensor::CollapseShapeOp::create(
+      builder, loc, type.clone(shape), rows, getGroupsWithPair(rank - 1, 0));
   sizes[kHead] = queries;
   sizes.insert(sizes.begin() + kRow, builder.getIndexAttr(group));
   auto [expanded, dynamic] = decomposeMixedValues(sizes);
   Value split =
       tensor::ExpandShapeOp::create(builder, loc, type.clone(expanded), flat,
-                                    getGroups(rank - 1, kHead), sizes);
+                                    getGroupsWithPair(rank - 1, kHead), sizes);
   SmallVector<int64_t> swapped = llvm::to_vector(llvm::seq<int64_t>(rank));
   std::swap(swapped[kHead], swapped[kRow]);
   std::swap(sizes[kHead], sizes[kRow]);
@@ -171,13 +160,13 @@ static Value toRows(OpBuilder &builder, Location loc, Value heads,
       tensor::EmptyOp::create(builder, loc, sizes, type.getElementType());
   Value split = linalg::TransposeOp::create(builder, loc, heads, room, swapped)
                     ->getResult(0);
-  Value flat = tensor::CollapseShapeOp::create(builder, loc, split,
-                                               getGroups(rank - 1, kHead));
+  Value flat = tensor::CollapseShapeOp::create(
+      builder, loc, split, getGroupsWithPair(rank - 1, kHead));
   sizes.erase(sizes.begin() + kRow);
   sizes[kHead] = rows;
   sizes.insert(sizes.begin(), builder.getIndexAttr(1));
   return tensor::ExpandShapeOp::create(builder, loc, type, flat,
-                                       getGroups(rank - 1, 0), sizes);
+                                       getGroupsWithPair(rank - 1, 0), sizes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -339,13 +328,18 @@ static void replaceInit(RewriterBase &rewriter, scf::ForallOp loop,
 
 /// Returns what is made of `result`, by heads again, if nothing else is.
 static Value followHeads(Value result) {
+  constexpr int kOps = 3;
   Value heads = result;
-  for (int step = 0; step < 3 && heads.hasOneUse(); ++step)
-    heads = (*heads.user_begin())->getNumResults() == 1
-                ? (*heads.user_begin())->getResult(0)
-                : heads;
-  return HeadRows::get(heads, /*isToRows=*/false).source == result ? heads
-                                                                   : result;
+  for (int number = 0; number < kOps; ++number) {
+    if (!heads.hasOneUse())
+      return result;
+    Operation *reader = *heads.user_begin();
+    if (reader->getNumResults() != 1)
+      return result;
+    heads = reader->getResult(0);
+  }
+  HeadRows rows = HeadRows::get(heads, /*isToRows=*/false);
+  return rows.source == result ? heads : result;
 }
 
 /// Returns the loop that copies results of `loop`.
@@ -415,6 +409,40 @@ static bool readsRowsBehind(scf::ForallOp loop,
   });
 }
 
+/// Lets `tile` be inserted where its batch has rows: the first `count` of them,
+/// which are the queries of `group` heads.
+static void insertWhereRowsLie(RewriterBase &rewriter,
+                               tensor::ParallelInsertSliceOp tile,
+                               const PackedRows &rows, Value count,
+                               int64_t group) {
+  Location loc = tile.getLoc();
+  IndexMath math(rewriter, loc);
+  OpFoldResult heads = math.constant(group);
+  SmallVector<OpFoldResult> sizes = tile.getMixedSizes(),
+                            strides = tile.getMixedStrides(),
+                            place = tile.getMixedOffsets(),
+                            offsets = rows.offsets;
+  offsets[kHead] = math.add(offsets[kHead], math.mul(place[kHead], heads));
+  offsets[kRow] = math.add(offsets[kRow], math.truncDiv(place[kRow], heads));
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(tile->getParentOp());
+  Value some = tile.getSource();
+  if (sizes[kRow] != OpFoldResult(count)) {
+    sizes[kRow] = count;
+    SmallVector<OpFoldResult> zeros(sizes.size(), rewriter.getIndexAttr(0));
+    some = tensor::ExtractSliceOp::create(rewriter, loc, some, zeros, sizes,
+                                          strides);
+  }
+  if (group > 1) {
+    sizes[kHead] = heads;
+    sizes[kRow] = IndexMath(rewriter, loc).truncDiv(count, heads);
+    some = toHeads(rewriter, loc, some, sizes[kRow], group);
+  }
+  rewriter.setInsertionPoint(tile);
+  rewriter.replaceOpWithNewOp<tensor::ParallelInsertSliceOp>(
+      tile, some, tile.getDest(), offsets, sizes, strides);
+}
+
 /// Returns true if nothing else reads any result of `loop`: its tiles then have
 /// no rows but those that are copied.
 static bool readsAlone(RowCopies &scatter, scf::ForallOp loop) {
@@ -441,7 +469,11 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
                              tiles.front().getMixedSizes()[kRow])
       return false;
   }
-  if (!readsRowsBehind(loop, tiles.front()) ||
+  // A tile begins with the first head of a query.
+  int64_t group = heads.front().group;
+  std::optional<int64_t> step = getConstantIntValue(loop.getMixedStep()[kRow]);
+  if ((group > 1 && (!step || *step % group)) ||
+      !readsRowsBehind(loop, tiles.front()) ||
       failed(scatter->moveDefinitions(rewriter, loop)))
     return false;
   Location loc = loop.getLoc();
@@ -456,7 +488,6 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
   SmallVector<PackedRows> rows =
       scatter->emitRows(rewriter, math.materialize(place[kBatch]));
   OpFoldResult most = tiles.front().getMixedSizes()[kRow];
-  int64_t group = heads.front().group;
   auto count = createCount(rewriter, loc, most,
                            math.mul(rows.front().count, math.constant(group)),
                            place[kRow]);
@@ -465,33 +496,8 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
       return loop->isProperAncestor(use.getOwner()) && use.getOwner() != count;
     });
 
-  for (auto [tile, of] : llvm::zip_equal(tiles, rows)) {
-    SmallVector<OpFoldResult> sizes = tile.getMixedSizes(),
-                              strides = tile.getMixedStrides(),
-                              offsets = of.offsets;
-    OpFoldResult size = math.constant(group);
-    offsets[kHead] = math.add(offsets[kHead], math.mul(place[kHead], size));
-    offsets[kRow] = math.add(offsets[kRow], math.truncDiv(place[kRow], size));
-    Value some = tile.getSource();
-    if (sizes[kRow] != OpFoldResult(count.getResult())) {
-      sizes[kRow] = count.getResult();
-      OpBuilder::InsertionGuard guard(rewriter);
-      rewriter.setInsertionPoint(loop.getTerminator());
-      SmallVector<OpFoldResult> zeros(sizes.size(), rewriter.getIndexAttr(0));
-      some = tensor::ExtractSliceOp::create(rewriter, loc, some, zeros, sizes,
-                                            strides);
-    }
-    OpBuilder::InsertionGuard guard(rewriter);
-    if (group > 1) {
-      rewriter.setInsertionPoint(loop.getTerminator());
-      sizes[kHead] = size;
-      sizes[kRow] = IndexMath(rewriter, loc).truncDiv(count.getResult(), size);
-      some = toHeads(rewriter, loc, some, sizes[kRow], group);
-    }
-    rewriter.setInsertionPoint(tile);
-    rewriter.replaceOpWithNewOp<tensor::ParallelInsertSliceOp>(
-        tile, some, tile.getDest(), offsets, sizes, strides);
-  }
+  for (auto [tile, of] : llvm::zip_equal(tiles, rows))
+    insertWhereRowsLie(rewriter, tile, of, count, group);
   Value hasRows =
       math.materialize(math.less(math.constant(0), count.getResult()),
                        /*isBoolean=*/true);
