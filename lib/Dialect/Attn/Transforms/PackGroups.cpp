@@ -130,7 +130,9 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
           (group->isMany() ? !isOfSequences(op, *group, target)
                            : 2 * group->queries > limit))
         return;
-      LDBG() << "attention at " << op.getLoc() << ": " << group->queries
+      LDBG() << "attention at " << op.getLoc() << ": "
+             << (group->isMany() ? std::string("packed")
+                                 : std::to_string(group->queries))
              << " queries of " << group->heads << " heads in one";
       pack(rewriter, op, *group);
       ++numPacked;
