@@ -345,11 +345,11 @@ static void limitToSequences(AttentionShape &shape, Region &mask) {
 
 /// Lets a batch of any number of sequences have as many queries in all, but
 /// fewer in each: those that were added to caches, of which lengths tell how
-/// much is used. Each query has so many `rows`.
-static void shareQueries(AttentionShape &shape, AttentionOp op, int64_t rows) {
+/// much is used.
+static void shareQueries(AttentionShape &shape, AttentionOp op) {
   constexpr int64_t kUsualAdded = 1024;
   RankedTensorType query = op.getQuery().getType();
-  int64_t usual = kUsualAdded * rows;
+  int64_t usual = kUsualAdded * shape.rowsOfQuery;
   if (!query.isDynamicDim(0) || !query.isDynamicDim(2) ||
       shape.queries <= usual)
     return;
@@ -586,14 +586,14 @@ static AttentionShape getPricedShape(AttentionOp op, machine::TargetAttr target,
   shape.elementBytes = getProductType(op).getWidth() / 8;
   shape.scoreOps = countScoreOps(op.getScore());
   shape.captures = tiles;
-  int64_t rowsOfQuery = countRowsOfQuery(op);
-  shape.queries *= rowsOfQuery;
+  shape.rowsOfQuery = countRowsOfQuery(op);
+  shape.queries *= shape.rowsOfQuery;
   if (needs.maskReads)
     limitToSequences(shape, op.getMask());
   if (rows)
-    limitToRows(shape, op, rows * rowsOfQuery);
+    limitToRows(shape, op, rows * shape.rowsOfQuery);
   else if (needs.hasLengths)
-    shareQueries(shape, op, rowsOfQuery);
+    shareQueries(shape, op);
   return shape;
 }
 

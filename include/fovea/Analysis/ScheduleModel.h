@@ -51,6 +51,9 @@ struct AttentionShape {
   /// False if batch, heads or queries are not static, so that their numbers
   /// here are assumed.
   bool hasStaticRows = true;
+  /// The rows of a query, if these are of the heads of its group
+  /// (`attn-pack-groups`).
+  int64_t rowsOfQuery = 1;
 
   static AttentionShape get(attn::AttentionOp op);
   static AttentionShape get(attn::OnlineAttentionOp op);
