@@ -428,9 +428,9 @@ static Status storeAsync(Fiber &fiber, const Instruction &op) {
   if (storeOp.getValid()) {
     store.valid = fiber.getInt(op, 2 + storeOp.getIndices().size());
     int64_t dim = storeOp.getDims().front();
-    int64_t row = store.indices[dim], size = store.target->sizes[dim],
-            inner = std::max<int64_t>(tile::getInnerRows(op.op), 1);
-    if (*store.valid > 0 && row + *store.valid / inner > size) {
+    int64_t row = store.indices[dim], size = store.target->sizes[dim];
+    if (*store.valid > 0 &&
+        row + tile::countPlaces(op.op, *store.valid) > size) {
       fiber.emitError(op.op)
           << "has " << *store.valid << " valid rows from row " << row
           << " on, beyond the memref's " << size;
@@ -463,8 +463,9 @@ static Status tensorMap(Fiber &fiber, const Instruction &op) {
   if (mapOp.getClipped()) {
     auto clipped = std::make_shared<MemRef>(*map->source);
     int64_t row = dims.front(),
-            rows = mapOp.getResult().getType().getTile().getShape().front() /
-                   std::max<int64_t>(tile::getInnerRows(op.op), 1);
+            rows = tile::countPlaces(
+                op.op,
+                mapOp.getResult().getType().getTile().getShape().front());
     int64_t stride = clipped->strides[row];
     clipped->offset -= rows * stride;
     clipped->sizes[row] += rows;

@@ -28,11 +28,10 @@ visitGlobal(Fiber &fiber, Operation *op, const MemRef &memref,
   // TMA gives zeros in front of a row, which may be all of a tile.
   bool mayBeBefore =
       kind == AccessKind::Read && shape.size() == 2 && shape.front() == 1;
+  int64_t ownFirst = tile::countPlaces(op, rows.first);
   for (auto [dim, index] : llvm::enumerate(indices)) {
     if (mayBeBefore && int64_t(dim) == dims.back())
       continue;
-    int64_t ownFirst =
-        rows.first / std::max<int64_t>(tile::getInnerRows(op), 1);
     if (index + (int64_t(dim) == dims.front() ? ownFirst : 0) < 0) {
       fiber.emitError(op) << "starts at index " << index << " of dimension "
                           << dim << "; indices must not be negative";

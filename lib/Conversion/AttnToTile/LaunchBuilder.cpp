@@ -132,12 +132,12 @@ OpFoldResult LaunchBuilder::getTileSize(const TileView &view, int64_t dim) {
   int64_t source = view.dims[dim];
   if (source < 0)
     return rewriter.getIndexAttr(1);
-  if (!view.sizes.empty() && view.inner && dim == 2) {
+  if (!view.sizes.empty()) {
+    OpFoldResult size = getMapped(view.sizes[source]);
     IndexMath index(rewriter, loc);
-    return index.mul(getMapped(view.sizes[source]), index.constant(view.inner));
+    return view.inner && dim == 2 ? index.mul(size, index.constant(view.inner))
+                                  : size;
   }
-  if (!view.sizes.empty())
-    return getMapped(view.sizes[source]);
   auto type = cast<RankedTensorType>(view.tensor.getType());
   if (!type.isDynamicDim(source))
     return rewriter.getIndexAttr(type.getDimSize(source));

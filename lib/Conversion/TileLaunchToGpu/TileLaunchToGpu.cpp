@@ -84,9 +84,9 @@ static void clipRows(StoreAsyncOp store) {
   Location loc = store.getLoc();
   OpBuilder builder(store);
   // Rows along two dimensions are clipped along the first one.
-  int64_t rowDim = store.getDims().front(),
-          inner = std::max<int64_t>(getInnerRows(store), 1),
-          size = store.getSource().getType().getShape().front() / inner;
+  int64_t rowDim = store.getDims().front(), inner = getInnerRows(store),
+          size = countPlaces(store,
+                             store.getSource().getType().getShape().front());
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0),
         extent = arith::ConstantIndexOp::create(builder, loc, size);
   Value valid = arith::MaxSIOp::create(builder, loc, store.getValid(), zero);

@@ -107,8 +107,8 @@ LogicalResult MapEncoder::encode(TensorMapOp op) {
   Value begin = arith::AddIOp::create(builder, address, offset);
 
   SmallVector<Value> sizes, strides, box;
-  int64_t inner = std::max<int64_t>(getInnerRows(op), 1);
-  int64_t rows = tile.getShape().front() / inner;
+  int64_t inner = getInnerRows(op);
+  int64_t rows = countPlaces(op, tile.getShape().front());
   SmallVector<int64_t> order =
       llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(source.getRank())));
   moveInnerRows(op, op.getDims(), order);
@@ -122,7 +122,7 @@ LogicalResult MapEncoder::encode(TensorMapOp op) {
       extent = tile.getPanelColumns();
     else if (isRows)
       extent = rows;
-    else if (inner > 1 && dim == op.getDims()[1])
+    else if (inner && dim == op.getDims()[1])
       extent = inner;
     if (isRows && op.getClipped()) {
       sizes.push_back(constant(rows));

@@ -167,8 +167,7 @@ static Value getRowOffset(ImplicitLocOpBuilder &builder, SharedType tile,
 /// Writes zeros to rows `first` to below `end` of the tile at `address`, every
 /// `step`th. A swizzle only permutes the bytes of a row.
 static void emitZeroRows(ImplicitLocOpBuilder &builder, SharedType tile,
-                         Value address, Value first, Value end,
-                         int64_t step = 1) {
+                         Value address, Value first, Value end, int64_t step) {
   constexpr int64_t kUnitBytes = 16;
   Location loc = builder.getLoc();
   int64_t rowBytes = tile.getRowBytes();

@@ -15,22 +15,22 @@
 #define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_HEADGROUPS_H
 
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
+#include "mlir/IR/Builders.h"
 
 namespace fovea::attn {
 
 /// Returns a group of dimensions for each dimension of a tensor of `rank`, two
 /// in the place of dimension `pair`.
-inline llvm::SmallVector<mlir::ReassociationIndices>
-getGroupsWithPair(int64_t rank, int64_t pair) {
-  llvm::SmallVector<mlir::ReassociationIndices> groups(rank);
-  int64_t next = 0;
-  for (auto [dim, group] : llvm::enumerate(groups)) {
-    group.push_back(next++);
-    if (static_cast<int64_t>(dim) == pair)
-      group.push_back(next++);
-  }
-  return groups;
-}
+llvm::SmallVector<mlir::ReassociationIndices> getGroupsWithPair(int64_t rank,
+                                                                int64_t pair);
+
+/// Returns the permutation of the dimensions of a tensor of `rank` that swaps
+/// dimension `dim` and the next one.
+llvm::SmallVector<int64_t> getSwap(int64_t rank, int64_t dim);
+
+/// Returns `tensor` with dimension `dim` and the next one swapped.
+mlir::Value swapWithNext(mlir::OpBuilder &builder, mlir::Location loc,
+                         mlir::Value tensor, int64_t dim);
 
 } // namespace fovea::attn
 

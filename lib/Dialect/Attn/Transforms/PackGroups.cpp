@@ -178,51 +178,35 @@ static Value packHeads(OpBuilder &builder, Location loc, Value tensor,
 }
 
 /// Returns `tensor` with dimension `from` divided in two, of `outer` and
-/// `inner` elements, the dimensions 2 and 3 of that swapped, and two joined as
-/// `to`.
+/// `inner` elements, and two joined as `to`, where heads are neighbours after
+/// the dimensions of queries and of a group's heads are swapped.
 static Value regroup(OpBuilder &builder, Location loc, Value tensor,
                      int64_t from, int64_t to, OpFoldResult outer,
-                     OpFoldResult inner) {
-  auto type = cast<RankedTensorType>(tensor.getType());
+                     OpFoldResult inner, const Group &group) {
+  int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
   sizes[from] = outer;
   sizes.insert(sizes.begin() + from + 1, inner);
-  Value expanded = expandShape(builder, loc, tensor,
-                               getGroupsWithPair(type.getRank(), from), sizes);
-  std::swap(sizes[2], sizes[3]);
-  Value room =
-      tensor::EmptyOp::create(builder, loc, sizes, type.getElementType());
-  SmallVector<int64_t> swapped =
-      llvm::to_vector(llvm::seq<int64_t>(type.getRank() + 1));
-  std::swap(swapped[2], swapped[3]);
-  Value transposed =
-      linalg::TransposeOp::create(builder, loc, expanded, room, swapped)
-          ->getResult(0);
-  return tensor::CollapseShapeOp::create(builder, loc, transposed,
-                                         getGroupsWithPair(type.getRank(), to));
+  Value divided =
+      expandShape(builder, loc, tensor, getGroupsWithPair(rank, from), sizes);
+  if (group.isMany())
+    divided = swapWithNext(builder, loc, divided, /*dim=*/2);
+  return tensor::CollapseShapeOp::create(builder, loc, divided,
+                                         getGroupsWithPair(rank, to));
 }
 
 /// Returns `tensor`, [B, Hkv * G, Sq, ...], as [B, Hkv, G * Sq, ...], or, of
 /// many queries, as [B, Hkv, Sq * G, ...].
 static Value packRows(OpBuilder &builder, Location loc, Value tensor,
                       const Group &group) {
-  if (group.isMany())
-    return regroup(builder, loc, tensor, /*from=*/1, /*to=*/2,
-                   builder.getIndexAttr(group.kvHeads),
-                   builder.getIndexAttr(group.heads));
   auto type = cast<RankedTensorType>(tensor.getType());
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
   bool hasOneFeature = type.getRank() == 4 && type.getDimSize(3) == 1;
   if (group.queries == 1 && !hasOneFeature)
-    return packHeads(builder, loc, tensor, std::move(sizes), group);
-  sizes[1] = builder.getIndexAttr(group.kvHeads);
-  sizes.insert(sizes.begin() + 2, builder.getIndexAttr(group.heads));
-  SmallVector<ReassociationIndices> split = {{0}, {1, 2}, {3}, {4}},
-                                    join = {{0}, {1}, {2, 3}, {4}};
-  split.resize(type.getRank());
-  join.resize(type.getRank());
-  Value expanded = expandShape(builder, loc, tensor, split, sizes);
-  return tensor::CollapseShapeOp::create(builder, loc, expanded, join);
+    return packHeads(builder, loc, tensor,
+                     tensor::getMixedSizes(builder, loc, tensor), group);
+  return regroup(builder, loc, tensor, /*from=*/1, /*to=*/2,
+                 builder.getIndexAttr(group.kvHeads),
+                 builder.getIndexAttr(group.heads), group);
 }
 
 /// Returns `tensor`, of packed rows, as `type`, [B, Hkv * G, Sq, ...], where
@@ -230,20 +214,11 @@ static Value packRows(OpBuilder &builder, Location loc, Value tensor,
 static Value unpackRows(OpBuilder &builder, Location loc, Value tensor,
                         RankedTensorType type, const Group &group,
                         OpFoldResult queries) {
+  OpFoldResult outer = builder.getIndexAttr(group.heads), inner = queries;
   if (group.isMany())
-    return builder.createOrFold<tensor::CastOp>(
-        loc, type,
-        regroup(builder, loc, tensor, /*from=*/2, /*to=*/1, queries,
-                builder.getIndexAttr(group.heads)));
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
-  sizes[2] = builder.getIndexAttr(group.heads);
-  sizes.insert(sizes.begin() + 3, builder.getIndexAttr(group.queries));
-  SmallVector<ReassociationIndices> split = {{0}, {1}, {2, 3}, {4}},
-                                    join = {{0}, {1, 2}, {3}, {4}};
-  split.resize(type.getRank());
-  join.resize(type.getRank());
-  Value expanded = expandShape(builder, loc, tensor, split, sizes);
-  Value result = tensor::CollapseShapeOp::create(builder, loc, expanded, join);
+    std::swap(outer, inner);
+  Value result =
+      regroup(builder, loc, tensor, /*from=*/2, /*to=*/1, outer, inner, group);
   return builder.createOrFold<tensor::CastOp>(loc, type, result);
 }
 

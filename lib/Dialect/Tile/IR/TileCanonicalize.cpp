@@ -180,9 +180,8 @@ LogicalResult StoreOp::canonicalize(StoreOp op, PatternRewriter &rewriter) {
           size = op.getTarget().getType().getDimSize(dim);
   std::optional<int64_t> first = getConstantIntValue(op.getIndices()[dim]);
   bool isWhole = *valid >= op.getValue().getType().getShape().front();
-  int64_t inner = std::max<int64_t>(getInnerRows(op), 1);
-  bool isRest =
-      first && !ShapedType::isDynamic(size) && *first + *valid / inner >= size;
+  bool isRest = first && !ShapedType::isDynamic(size) &&
+                *first + countPlaces(op, *valid) >= size;
   if (!isWhole && !isRest)
     return failure();
   rewriter.modifyOpInPlace(op, [&] { op.getValidMutable().clear(); });

@@ -207,3 +207,7 @@ int64_t fovea::tile::getInnerRows(Operation *op) {
           .Default(std::nullopt);
   return static_cast<int64_t>(inner.value_or(0));
 }
+
+int64_t fovea::tile::countPlaces(Operation *op, int64_t rows) {
+  return rows / std::max<int64_t>(getInnerRows(op), 1);
+}

@@ -106,10 +106,14 @@ struct Caches : public mlir::SideEffects::Resource::Base<Caches> {
 
 namespace fovea::tile {
 
-/// Returns of how many neighbouring rows of the tile that `op` copies from or to
-/// global memory the second of its dimensions has places; 0 if all rows run
+/// Returns of how many neighbouring rows of the tile that `op` copies from or
+/// to global memory the second of its dimensions has places; 0 if all rows run
 /// along the first one.
 int64_t getInnerRows(mlir::Operation *op);
+
+/// Returns how many places so many rows of that tile take along the first
+/// dimension that they run along.
+int64_t countPlaces(mlir::Operation *op, int64_t rows);
 
 } // namespace fovea::tile
 

@@ -422,8 +422,8 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
     With `inner n`, allowed for shared memory only, `dims` has one dimension more,
     and the tile's rows run along its first two: row `r` is at `r / n` along
     `dims[0]` and at `r mod n` along `dims[1]`, whose `n` places all exist. So
-    rows of several heads are those of one tile. `n` is a power of two up to 64, which
-    warp groups have rows of, and divides the number of rows.
+    rows of several heads are those of one tile. `n` is a power of two up to 64,
+    which warp groups have rows of, and divides the number of rows.
 
     ```mlir
     // 32 queries of 4 heads each, from head %h on.
@@ -486,8 +486,8 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
   ];
   let assemblyFormat = [{
     $source (`[` $indices^ `]`)? `dims` $dims (`inner` $inner^)?
-    (`aligned` $aligned^)? (`rows` `(` $rows^ `)`)? (`whole_runs` $whole_runs^)? (`runs` $runs^ $place)?
-    attr-dict
+    (`aligned` $aligned^)? (`rows` `(` $rows^ `)`)? (`whole_runs` $whole_runs^)?
+    (`runs` $runs^ $place)? attr-dict
     `:` qualified(type($source)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
@@ -523,11 +523,11 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
     Stores like `tile.load` loads; elements beyond the memref's sizes are not
     written. With `aligned` each row of the tile begins at a multiple of 16
     bytes. As in loads to registers, warp groups that run apart may have indices
-    of their own. Where `valid` is given, only the first `valid` elements of the tile's
-    dimension 0 are written, a multiple of `inner` where that is given. With `add`, floats are added to the elements in
-    memory, each as one atomic operation, in any order, also by several blocks
-    (`red.global.add`, PTX ISA 9.7.13.6); the launch must not read or write such
-    an element in any other way.
+    of their own. Where `valid` is given, only the first `valid` elements of the
+    tile's dimension 0 are written, a multiple of `inner` where that is given.
+    With `add`, floats are added to the elements in memory, each as one atomic
+    operation, in any order, also by several blocks (`red.global.add`, PTX ISA
+    9.7.13.6); the launch must not read or write such an element in any other way.
   }];
   let arguments = (ins Tile_AnyFragment:$value, AnyMemRef:$target,
                        Variadic<Index>:$indices, Optional<Index>:$valid,
@@ -665,12 +665,13 @@ def StoreAsyncOp : Tile_Op<"store_async", [AttrSizedOperandSegments,
   let description = [{
     Stores by TMA (`cp.async.bulk.tensor`, PTX ISA 9.7.9.27). The tile starts at
     `indices`, as in `tile.load`, also with `inner`, at a multiple of 16 bytes of
-    the last dimension; elements beyond the memref's sizes are not written, and where `valid` is
-    given, only the tile's first `valid` rows are, a multiple of `inner`, on a
-    memref of at most four dimensions, which has these rows. With `add`, elements of f16, bf16 or f32
-    are added to those in memory, each as one atomic operation, in any order
-    (`cp.reduce.async.bulk.tensor`). On a tensor map the indices refer to the
-    map's tensor. Only `tile.wait_stores` tells when the tile has been read.
+    the last dimension; elements beyond the memref's sizes are not written, and
+    where `valid` is given, only the tile's first `valid` rows are, a multiple of
+    `inner`, on a memref of at most four dimensions, which has these rows. With
+    `add`, elements of f16, bf16 or f32 are added to those in memory, each as one
+    atomic operation, in any order (`cp.reduce.async.bulk.tensor`). On a tensor
+    map the indices refer to the map's tensor. Only `tile.wait_stores` tells when
+    the tile has been read.
 
     ```mlir
     tile.store_async %tile, %O[%b, %h, %i, %c0] dims [2, 3]
@@ -1129,15 +1130,15 @@ def TensorMapOp : Tile_Op<"tensor_map", [
   let description = [{
     Runs on the host. Dimension `n` of the tile runs along dimension `dims[n]`
     of the memref, the last along its last, whose stride is 1; with `inner` rows run
-    along two dimensions, as in `tile.load`. The base address
-    and all other strides must be multiples of 16 bytes (CUDA driver API,
-    `cuTensorMapEncodeTiled`).
+    along two dimensions, as in `tile.load`. The base address and all other strides
+    must be multiples of 16 bytes (CUDA driver API, `cuTensorMapEncodeTiled`).
 
     A `clipped` map has one more dimension, behind `dims[0]`, of as many elements as
-    the tile has rows, `R`, or, with `inner`, `R / inner`. It also runs along the memref's rows: element `[n, r]` is
-    row `n + r - R`. So a tile at `[n, R - m]` has the `m` rows in front of row `n`,
-    and its others are out of bounds, which TMA does not write. (The ragged
-    descriptors of Triton, `triton/tools/ragged_tma.py`, do the same.)
+    the tile has rows, `R`, or, with `inner`, places for these along `dims[0]`. It
+    also runs along the memref's rows: element `[n, r]` is row `n + r - R`. So a
+    tile at `[n, R - m]` has the `m` rows in front of row `n`, and its others are
+    out of bounds, which TMA does not write. (The ragged descriptors of Triton,
+    `triton/tools/ragged_tma.py`, do the same.)
   }];
   let arguments = (ins AnyMemRef:$source, UnitAttr:$clipped,
                        DenseI64ArrayAttr:$dims, Tile_InnerRows:$inner);

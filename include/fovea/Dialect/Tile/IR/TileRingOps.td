@@ -146,8 +146,8 @@ def LoadAsyncOp : Tile_Op<"load_async", [
   ];
   let assemblyFormat = [{
     $source (`[` $indices^ `]`)? `dims` $dims (`inner` $inner^)?
-    (`rows` `(` $rows^ `)`)?
-    (`whole_runs` $whole_runs^)? (`runs` $runs^ $place)? `into` $slot
+    (`rows` `(` $rows^ `)`)? (`whole_runs` $whole_runs^)? (`runs` $runs^ $place)?
+    `into` $slot
     `signals` $ring `[` $use `]` attr-dict `:` qualified(type($source)) `,`
     qualified(type($ring))
   }];

@@ -18,7 +18,6 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -111,10 +110,9 @@ HeadRows HeadRows::get(Value tensor, bool isToRows) {
   if (rank <= kRow || expand.getResultType().getRank() != rank + 1)
     return none;
   int64_t from = isToRows ? kHead : kRow, to = isToRows ? kRow : kHead;
-  SmallVector<int64_t> swapped = llvm::to_vector(llvm::seq<int64_t>(rank + 1));
-  std::swap(swapped[kRow], swapped[kRow + 1]);
   int64_t group = expand.getResultType().getDimSize(isToRows ? kRow : kRow + 1);
-  if (ShapedType::isDynamic(group) || transpose->permutation != swapped ||
+  if (ShapedType::isDynamic(group) ||
+      transpose->permutation != getSwap(rank + 1, kRow) ||
       expand.getReassociationIndices() != getGroupsWithPair(rank, from) ||
       collapse.getReassociationIndices() != getGroupsWithPair(rank, to))
     return none;
@@ -125,46 +123,28 @@ HeadRows HeadRows::get(Value tensor, bool isToRows) {
 /// group, [1, group, n, ...].
 static Value toHeads(OpBuilder &builder, Location loc, Value rows,
                      OpFoldResult queries, int64_t group) {
-  auto type = cast<RankedTensorType>(rows.getType());
-  int64_t rank = type.getRank();
+  int64_t rank = cast<RankedTensorType>(rows.getType()).getRank();
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, rows);
-  sizes.erase(sizes.begin());
-  SmallVector<int64_t> shape(type.getShape().drop_front());
-  Value flat = tensor::CollapseShapeOp::create(
-      builder, loc, type.clone(shape), rows, getGroupsWithPair(rank - 1, 0));
   sizes[kHead] = queries;
-  sizes.insert(sizes.begin() + kRow, builder.getIndexAttr(group));
-  auto [expanded, dynamic] = decomposeMixedValues(sizes);
-  Value split =
-      tensor::ExpandShapeOp::create(builder, loc, type.clone(expanded), flat,
-                                    getGroupsWithPair(rank - 1, kHead), sizes);
-  SmallVector<int64_t> swapped = llvm::to_vector(llvm::seq<int64_t>(rank));
-  std::swap(swapped[kHead], swapped[kRow]);
-  std::swap(sizes[kHead], sizes[kRow]);
-  Value room =
-      tensor::EmptyOp::create(builder, loc, sizes, type.getElementType());
-  return linalg::TransposeOp::create(builder, loc, split, room, swapped)
-      ->getResult(0);
+  sizes[kRow] = builder.getIndexAttr(group);
+  Value flat = tensor::CollapseShapeOp::create(builder, loc, rows,
+                                               getGroupsWithPair(rank - 1, 0));
+  Value split = expandShape(builder, loc, flat,
+                            getGroupsWithPair(rank - 1, kHead), sizes);
+  return swapWithNext(builder, loc, split, kHead);
 }
 
 /// Returns `heads`, [1, group, n, ...], as rows of one head of `type`, [1, 1,
 /// n * group, ...].
 static Value toRows(OpBuilder &builder, Location loc, Value heads,
                     RankedTensorType type, OpFoldResult rows) {
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, heads);
   int64_t rank = type.getRank();
-  SmallVector<int64_t> swapped = llvm::to_vector(llvm::seq<int64_t>(rank));
-  std::swap(swapped[kHead], swapped[kRow]);
-  std::swap(sizes[kHead], sizes[kRow]);
-  Value room =
-      tensor::EmptyOp::create(builder, loc, sizes, type.getElementType());
-  Value split = linalg::TransposeOp::create(builder, loc, heads, room, swapped)
-                    ->getResult(0);
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, heads);
+  sizes[kHead] = builder.getIndexAttr(1);
+  sizes[kRow] = rows;
   Value flat = tensor::CollapseShapeOp::create(
-      builder, loc, split, getGroupsWithPair(rank - 1, kHead));
-  sizes.erase(sizes.begin() + kRow);
-  sizes[kHead] = rows;
-  sizes.insert(sizes.begin(), builder.getIndexAttr(1));
+      builder, loc, swapWithNext(builder, loc, heads, kHead),
+      getGroupsWithPair(rank - 1, kHead));
   return tensor::ExpandShapeOp::create(builder, loc, type, flat,
                                        getGroupsWithPair(rank - 1, 0), sizes);
 }
@@ -563,14 +543,14 @@ static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
   if (!all || place[kRow] != OpFoldResult(first) ||
       (heads.group > 1 && !isConstantIntValue(sizes[kHead], 1)))
     return;
-  rewriter.setInsertionPoint(slice);
-  PackedRows rows = gather->emitRows(rewriter, batch).front();
   if (heads.group > 1) {
     auto product = all.getDefiningOp<arith::MulIOp>();
     if (!product || !isConstantIntValue(product.getRhs(), heads.group))
       return;
     all = product.getLhs();
   }
+  rewriter.setInsertionPoint(slice);
+  PackedRows rows = gather->emitRows(rewriter, batch).front();
   if (rows.count != OpFoldResult(all))
     return;
   IndexMath math(rewriter, slice.getLoc());

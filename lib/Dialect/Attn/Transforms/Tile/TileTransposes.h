@@ -21,8 +21,8 @@
 
 namespace fovea::attn {
 
-/// A transposition, by any op: `op`'s result is `input` with dimension `r` taken
-/// from `permutation[r]`.
+/// A transposition, by any op: `op`'s result is `input` with dimension `r`
+/// taken from `permutation[r]`.
 struct Transposition {
   mlir::Operation *op;
   mlir::Value input;

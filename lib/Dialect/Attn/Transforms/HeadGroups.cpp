@@ -1,0 +1,43 @@
+//===- HeadGroups.cpp - Reshapes of the heads of a group ------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "HeadGroups.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+SmallVector<ReassociationIndices> fovea::attn::getGroupsWithPair(int64_t rank,
+                                                                 int64_t pair) {
+  SmallVector<ReassociationIndices> groups(rank);
+  int64_t next = 0;
+  for (auto [dim, group] : llvm::enumerate(groups)) {
+    group.push_back(next++);
+    if (static_cast<int64_t>(dim) == pair)
+      group.push_back(next++);
+  }
+  return groups;
+}
+
+SmallVector<int64_t> fovea::attn::getSwap(int64_t rank, int64_t dim) {
+  SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(rank));
+  std::swap(dims[dim], dims[dim + 1]);
+  return dims;
+}
+
+Value fovea::attn::swapWithNext(OpBuilder &builder, Location loc, Value tensor,
+                                int64_t dim) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
+  std::swap(sizes[dim], sizes[dim + 1]);
+  Value room =
+      tensor::EmptyOp::create(builder, loc, sizes, type.getElementType());
+  return linalg::TransposeOp::create(builder, loc, tensor, room,
+                                     getSwap(type.getRank(), dim))
+      ->getResult(0);
+}
