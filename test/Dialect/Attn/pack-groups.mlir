@@ -495,3 +495,105 @@ func.func @read_padded(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows:
   }
   return %packed#0, %l : !all, !lse
 }
+
+// -----
+
+// So does a mask.
+// CHECK-LABEL: func @windows
+// CHECK-NOT: linalg.transpose
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+func.func @windows(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index, %windows: tensor<?xi32>) -> !all {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %o = attn.attention %q, %key, %key scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %n = tensor.extract %windows[%h] : tensor<?xi32>
+      %window = arith.index_cast %n : i32 to index
+      %last = arith.addi %i, %window : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } : !all, !keys, !keys -> !all
+  %room = tensor.empty(%c1, %tokens) : !all
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  return %packed : !all
+}
+
+// -----
+
+// Queries that no loop copies are read where they lie.
+// CHECK-LABEL: func @own_queries
+// CHECK-NOT: linalg.transpose
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+func.func @own_queries(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index, %tokens: index) -> !all {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %o = attn.attention %query, %key, %key scale(0.125) : !all, !keys, !keys -> !all
+  %room = tensor.empty(%c1, %tokens) : !all
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  return %packed : !all
+}
+
+// -----
+
+// What else reads the queries reads them padded.
+// CHECK-LABEL: func @queries_read_padded
+// CHECK-NOT: linalg.transpose
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+func.func @queries_read_padded(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) -> (!all, !all) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %o = attn.attention %q, %key, %key scale(0.125) : !all, !keys, !keys -> !all
+  %room = tensor.empty(%c1, %tokens) : !all
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  return %packed, %q : !all, !all
+}
