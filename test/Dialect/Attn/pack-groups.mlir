@@ -597,3 +597,100 @@ func.func @queries_read_padded(%query: !all, %key: !keys, %starts: tensor<?xi32>
   }
   return %packed, %q : !all, !all
 }
+
+// -----
+
+// A tile is written to one place, but two loops copy its rows to two.
+// CHECK-LABEL: func @copied_twice
+// CHECK-NOT: linalg.transpose
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+func.func @copied_twice(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) -> (!all, !all) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %o = attn.attention %q, %key, %key scale(0.125) : !all, !keys, !keys -> !all
+  %room = tensor.empty(%c1, %tokens) : !all
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %other = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  return %packed, %other : !all, !all
+}
+
+// -----
+
+// Tiles are written where one loop copies all results, but here each has its own.
+// CHECK-LABEL: func @copied_apart
+// CHECK-NOT: linalg.transpose
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+!lse = tensor<?x8x?xf32>
+func.func @copied_apart(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) -> (!all, !lse) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %o, %l = attn.attention %q, %key, %key scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %n = tensor.extract %starts[%b] : tensor<?xi32>
+      %first = arith.index_cast %n : i32 to index
+      %sum = arith.addi %i, %h : index
+      %last = arith.addi %sum, %first : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } : !all, !keys, !keys -> !all, !lse
+  %room = tensor.empty(%c1, %tokens) : !all
+  %lse_room = tensor.empty(%c1, %tokens) : !lse
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %lse_packed = scf.forall (%b) in (%batch) shared_outs(%out = %lse_room) -> (!lse) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %l[%b, 0, 0] [1, 8, %rows] [1, 1, 1] : !lse to tensor<1x8x?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start] [1, 8, %rows] [1, 1, 1] : tensor<1x8x?xf32> into !lse
+    }
+  }
+  return %packed, %lse_packed : !all, !lse
+}

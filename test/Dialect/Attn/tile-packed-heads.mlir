@@ -167,6 +167,7 @@ func.func @transposed(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: 
 // CHECK:       linalg.transpose
 // CHECK:       scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) =
 // CHECK-NOT:     linalg.transpose
+// CHECK:           tensor.parallel_insert_slice
 // CHECK:       linalg.transpose
 // CHECK:       scf.forall (%{{[^,]*}}) in
 !all = tensor<?x8x?x64xbf16>
@@ -223,6 +224,73 @@ func.func @read_by_rows(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows
     }
   }
   return %7#0, %7#1, %output : tensor<1x8x?x64xbf16>, tensor<1x8x?xf32>, !keys
+}
+
+// -----
+
+// What else reads the heads of a result reads them padded, too.
+// CHECK-LABEL: func @read_by_heads
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) =
+// CHECK-NOT:     linalg.transpose
+// CHECK:           tensor.parallel_insert_slice
+// CHECK:       linalg.transpose
+// CHECK:       %[[HEADS:.*]] = tensor.collapse_shape %{{.*}} : tensor<?x2x4x?x64xbf16> into tensor<?x8x?x64xbf16>
+// CHECK:       %[[COPIED:.*]]:2 = scf.forall (%{{[^,]*}}) in
+// CHECK:       return %[[COPIED]]#0, %[[COPIED]]#1, %[[HEADS]]
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+!lse = tensor<?x8x?xf32>
+func.func @read_by_heads(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) -> (tensor<1x8x?x64xbf16>, tensor<1x8x?xf32>, !all) {
+  %c4 = arith.constant 4 : index
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %dim = tensor.dim %key, %c0 : !keys
+  %dim_0 = tensor.dim %query, %c2 : !all
+  %0 = tensor.empty(%dim, %rows) : !all
+  %1 = scf.forall (%arg4) in (%dim) shared_outs(%arg5 = %0) -> (!all) {
+    %extracted = tensor.extract %starts[%arg4] : tensor<?xi32>
+    %8 = arith.index_cast %extracted : i32 to index
+    %extracted_slice = tensor.extract_slice %query[0, 0, %8, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %extracted_slice into %arg5[%arg4, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %expanded = tensor.expand_shape %1 [[0], [1, 2], [3], [4]] output_shape [%dim, 2, 4, %rows, 64] : !all into tensor<?x2x4x?x64xbf16>
+  %2 = tensor.empty(%dim, %rows) : tensor<?x2x?x4x64xbf16>
+  %transposed = linalg.transpose ins(%expanded : tensor<?x2x4x?x64xbf16>) outs(%2 : tensor<?x2x?x4x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %collapsed = tensor.collapse_shape %transposed [[0], [1], [2, 3], [4]] : tensor<?x2x?x4x64xbf16> into !keys
+  %output, %lse = attn.attention %collapsed, %key, %key scale(1.250000e-01)  mask {
+  ^bb0(%arg4: index, %arg5: index, %arg6: index, %arg7: index):
+    %8 = arith.divui %arg6, %c4 : index
+    %extracted = tensor.extract %starts[%arg4] : tensor<?xi32>
+    %9 = arith.index_cast %extracted : i32 to index
+    %10 = arith.addi %8, %9 : index
+    %11 = arith.cmpi sge, %10, %arg7 : index
+    attn.yield %11 : i1
+  } {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 4, stages = 2>} : !keys, !keys, !keys -> !keys, tensor<?x2x?xf32>
+  %dim_1 = tensor.dim %output, %c0 : !keys
+  %expanded_2 = tensor.expand_shape %output [[0], [1], [2, 3], [4]] output_shape [%dim_1, 2, %rows, 4, 64] : !keys into tensor<?x2x?x4x64xbf16>
+  %3 = tensor.empty(%dim_1, %rows) : tensor<?x2x4x?x64xbf16>
+  %transposed_3 = linalg.transpose ins(%expanded_2 : tensor<?x2x?x4x64xbf16>) outs(%3 : tensor<?x2x4x?x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %collapsed_4 = tensor.collapse_shape %transposed_3 [[0], [1, 2], [3], [4]] : tensor<?x2x4x?x64xbf16> into !all
+  %dim_5 = tensor.dim %lse, %c0 : tensor<?x2x?xf32>
+  %expanded_6 = tensor.expand_shape %lse [[0], [1], [2, 3]] output_shape [%dim_5, 2, %rows, 4] : tensor<?x2x?xf32> into tensor<?x2x?x4xf32>
+  %4 = tensor.empty(%dim_5, %rows) : tensor<?x2x4x?xf32>
+  %transposed_7 = linalg.transpose ins(%expanded_6 : tensor<?x2x?x4xf32>) outs(%4 : tensor<?x2x4x?xf32>) permutation = [0, 1, 3, 2]
+  %collapsed_8 = tensor.collapse_shape %transposed_7 [[0], [1, 2], [3]] : tensor<?x2x4x?xf32> into !lse
+  %5 = tensor.empty(%dim_0) : tensor<1x8x?x64xbf16>
+  %6 = tensor.empty(%dim_0) : tensor<1x8x?xf32>
+  %7:2 = scf.forall (%arg4) in (%dim) shared_outs(%arg5 = %5, %arg6 = %6) -> (tensor<1x8x?x64xbf16>, tensor<1x8x?xf32>) {
+    %extracted = tensor.extract %starts[%arg4] : tensor<?xi32>
+    %8 = arith.index_cast %extracted : i32 to index
+    %extracted_slice = tensor.extract_slice %collapsed_4[%arg4, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    %extracted_slice_10 = tensor.extract_slice %collapsed_8[%arg4, 0, 0] [1, 8, %rows] [1, 1, 1] : !lse to tensor<1x8x?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %extracted_slice into %arg5[0, 0, %8, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into tensor<1x8x?x64xbf16>
+      tensor.parallel_insert_slice %extracted_slice_10 into %arg6[0, 0, %8] [1, 8, %rows] [1, 1, 1] : tensor<1x8x?xf32> into tensor<1x8x?xf32>
+    }
+  }
+  return %7#0, %7#1, %collapsed_4 : tensor<1x8x?x64xbf16>, tensor<1x8x?xf32>, !all
 }
 
 // -----
@@ -288,4 +356,236 @@ func.func @uneven(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: inde
     }
   }
   return %7#0, %7#1 : tensor<1x8x?x64xbf16>, tensor<1x8x?xf32>
+}
+
+// -----
+
+// Rows that a transposition puts in another order, but joins to no heads.
+// CHECK-LABEL: func @rows_of_heads
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) =
+// CHECK-NOT:     linalg.transpose
+// CHECK:           tensor.parallel_insert_slice
+// CHECK:       linalg.transpose
+// CHECK:       scf.forall (%{{[^,]*}}) in
+!keys = tensor<?x2x?x64xbf16>
+func.func @rows_of_heads(%q: !keys, %key: !keys, %starts: tensor<?xi32>, %rows: index, %tokens: index) -> tensor<1x2x?x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %batch = tensor.dim %q, %c0 : !keys
+  %o = attn.attention %q, %key, %key scale(0.125) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 4, stages = 2>}
+    : !keys, !keys, !keys -> !keys
+  %split = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [%batch, 2, %rows, 4, 64] : !keys into tensor<?x2x?x4x64xbf16>
+  %empty = tensor.empty(%batch, %rows) : tensor<?x2x4x?x64xbf16>
+  %turned = linalg.transpose ins(%split : tensor<?x2x?x4x64xbf16>) outs(%empty : tensor<?x2x4x?x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %same = tensor.collapse_shape %turned [[0], [1], [2, 3], [4]] : tensor<?x2x4x?x64xbf16> into !keys
+  %room = tensor.empty(%tokens) : tensor<1x2x?x64xbf16>
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (tensor<1x2x?x64xbf16>) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %same[%b, 0, 0, 0] [1, 2, %rows, 64] [1, 1, 1, 1] : !keys to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 2, %rows, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into tensor<1x2x?x64xbf16>
+    }
+  }
+  return %packed : tensor<1x2x?x64xbf16>
+}
+
+// -----
+
+// Heads that are divided, not rows.
+// CHECK-LABEL: func @heads_in_two
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}) in
+// CHECK-NOT:     linalg.transpose
+// CHECK:           tensor.parallel_insert_slice
+// CHECK:       linalg.transpose
+// CHECK:       scf.forall (%{{[^,]*}}) in
+!keys = tensor<?x2x?x64xbf16>
+!some = tensor<?x4x8x64xbf16>
+func.func @heads_in_two(%q: !some, %key: !keys, %starts: tensor<?xi32>, %rows: index, %tokens: index) -> tensor<1x16x?x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %batch = tensor.dim %q, %c0 : !some
+  %o = attn.attention %q, %key, %key scale(0.125) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 4, stages = 2>}
+    : !some, !keys, !keys -> !some
+  %split = tensor.expand_shape %o [[0], [1, 2], [3], [4]] output_shape [%batch, 2, 2, 8, 64] : !some into tensor<?x2x2x8x64xbf16>
+  %empty = tensor.empty(%batch) : tensor<?x2x8x2x64xbf16>
+  %turned = linalg.transpose ins(%split : tensor<?x2x2x8x64xbf16>) outs(%empty : tensor<?x2x8x2x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %joined = tensor.collapse_shape %turned [[0], [1, 2], [3], [4]] : tensor<?x2x8x2x64xbf16> into tensor<?x16x2x64xbf16>
+  %room = tensor.empty(%tokens) : tensor<1x16x?x64xbf16>
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (tensor<1x16x?x64xbf16>) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %joined[%b, 0, 0, 0] [1, 16, %rows, 64] [1, 1, 1, 1] : tensor<?x16x2x64xbf16> to tensor<1x16x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 16, %rows, 64] [1, 1, 1, 1] : tensor<1x16x?x64xbf16> into tensor<1x16x?x64xbf16>
+    }
+  }
+  return %packed : tensor<1x16x?x64xbf16>
+}
+
+// -----
+
+// Queries, not the heads of one, that are joined to the heads.
+// CHECK-LABEL: func @other_order
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) =
+// CHECK-NOT:     linalg.transpose
+// CHECK:           tensor.parallel_insert_slice
+// CHECK:       linalg.transpose
+// CHECK:       scf.forall (%{{[^,]*}}) in
+!keys = tensor<?x2x?x64xbf16>
+!some = tensor<?x2x256x64xbf16>
+func.func @other_order(%q: !some, %key: !keys, %starts: tensor<?xi32>, %rows: index, %tokens: index) -> tensor<1x128x?x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %batch = tensor.dim %q, %c0 : !some
+  %o = attn.attention %q, %key, %key scale(0.125) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 4, stages = 2>}
+    : !some, !keys, !keys -> !some
+  %split = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [%batch, 2, 64, 4, 64] : !some into tensor<?x2x64x4x64xbf16>
+  %empty = tensor.empty(%batch) : tensor<?x64x2x4x64xbf16>
+  %turned = linalg.transpose ins(%split : tensor<?x2x64x4x64xbf16>) outs(%empty : tensor<?x64x2x4x64xbf16>) permutation = [0, 2, 1, 3, 4]
+  %joined = tensor.collapse_shape %turned [[0], [1, 2], [3], [4]] : tensor<?x64x2x4x64xbf16> into tensor<?x128x4x64xbf16>
+  %room = tensor.empty(%tokens) : tensor<1x128x?x64xbf16>
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (tensor<1x128x?x64xbf16>) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %joined[%b, 0, 0, 0] [1, 128, %rows, 64] [1, 1, 1, 1] : tensor<?x128x4x64xbf16> to tensor<1x128x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 128, %rows, 64] [1, 1, 1, 1] : tensor<1x128x?x64xbf16> into tensor<1x128x?x64xbf16>
+    }
+  }
+  return %packed : tensor<1x128x?x64xbf16>
+}
+
+// -----
+
+// Results that have the queries of two heads in one, whose rows lie elsewhere than those
+// of queries, which have four.
+// CHECK-LABEL: func @other_groups
+// CHECK:       scf.forall (%{{[^,]*}}) in
+// CHECK:       linalg.transpose
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) = {{.*}} shared_outs(%[[OUT:.*]] = %{{.*}}) -> (tensor<1x4x?x64xbf16>)
+// CHECK:           tensor.parallel_insert_slice %{{.*}} into %[[OUT]][0, %{{.*}}, %{{.*}}, 0] [1, 2, %{{.*}}, 64]
+// CHECK-NOT:   scf.forall
+// CHECK:       return
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+func.func @other_groups(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index, %tokens: index) -> tensor<1x4x?x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %twice = arith.muli %rows, %c2 : index
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %copied = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %heads = tensor.expand_shape %copied [[0], [1, 2], [3], [4]] output_shape [%batch, 2, 4, %rows, 64] : !all into tensor<?x2x4x?x64xbf16>
+  %queries_empty = tensor.empty(%batch, %rows) : tensor<?x2x?x4x64xbf16>
+  %queries = linalg.transpose ins(%heads : tensor<?x2x4x?x64xbf16>) outs(%queries_empty : tensor<?x2x?x4x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %q = tensor.collapse_shape %queries [[0], [1], [2, 3], [4]] : tensor<?x2x?x4x64xbf16> into !keys
+  %o = attn.attention %q, %key, %key scale(0.125) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 4, stages = 2>}
+    : !keys, !keys, !keys -> !keys
+  %split = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [%batch, 2, %twice, 2, 64] : !keys into tensor<?x2x?x2x64xbf16>
+  %empty = tensor.empty(%batch, %twice) : tensor<?x2x2x?x64xbf16>
+  %turned = linalg.transpose ins(%split : tensor<?x2x?x2x64xbf16>) outs(%empty : tensor<?x2x2x?x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %joined = tensor.collapse_shape %turned [[0], [1, 2], [3], [4]] : tensor<?x2x2x?x64xbf16> into tensor<?x4x?x64xbf16>
+  %room = tensor.empty(%tokens) : tensor<1x4x?x64xbf16>
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (tensor<1x4x?x64xbf16>) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %joined[%b, 0, 0, 0] [1, 4, %rows, 64] [1, 1, 1, 1] : tensor<?x4x?x64xbf16> to tensor<1x4x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 4, %rows, 64] [1, 1, 1, 1] : tensor<1x4x?x64xbf16> into tensor<1x4x?x64xbf16>
+    }
+  }
+  return %packed : tensor<1x4x?x64xbf16>
+}
+
+// -----
+
+// A log-sum-exp that has the queries of two heads in one, with an output that has four.
+// CHECK-LABEL: func @other_lse
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) =
+// CHECK-NOT:     linalg.transpose
+// CHECK:           tensor.parallel_insert_slice
+// CHECK:       linalg.transpose
+// CHECK:       scf.forall (%{{[^,]*}}) in
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+!lse = tensor<?x2x?xf32>
+func.func @other_lse(%q: !keys, %key: !keys, %starts: tensor<?xi32>, %rows: index, %tokens: index) -> (tensor<1x8x?x64xbf16>, tensor<1x4x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %q, %c0 : !keys
+  %twice = arith.muli %rows, %c2 : index
+  %o, %l = attn.attention %q, %key, %key scale(0.125) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 4, stages = 2>}
+    : !keys, !keys, !keys -> !keys, !lse
+  %split = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [%batch, 2, %rows, 4, 64] : !keys into tensor<?x2x?x4x64xbf16>
+  %empty = tensor.empty(%batch, %rows) : tensor<?x2x4x?x64xbf16>
+  %turned = linalg.transpose ins(%split : tensor<?x2x?x4x64xbf16>) outs(%empty : tensor<?x2x4x?x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %joined = tensor.collapse_shape %turned [[0], [1, 2], [3], [4]] : tensor<?x2x4x?x64xbf16> into !all
+  %lse_split = tensor.expand_shape %l [[0], [1], [2, 3]] output_shape [%batch, 2, %twice, 2] : !lse into tensor<?x2x?x2xf32>
+  %lse_empty = tensor.empty(%batch, %twice) : tensor<?x2x2x?xf32>
+  %lse_turned = linalg.transpose ins(%lse_split : tensor<?x2x?x2xf32>) outs(%lse_empty : tensor<?x2x2x?xf32>) permutation = [0, 1, 3, 2]
+  %lse_joined = tensor.collapse_shape %lse_turned [[0], [1, 2], [3]] : tensor<?x2x2x?xf32> into tensor<?x4x?xf32>
+  %room = tensor.empty(%tokens) : tensor<1x8x?x64xbf16>
+  %lse_room = tensor.empty(%tokens) : tensor<1x4x?xf32>
+  %packed:2 = scf.forall (%b) in (%batch) shared_outs(%out = %room, %lse_out = %lse_room) -> (tensor<1x8x?x64xbf16>, tensor<1x4x?xf32>) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %joined[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    %lse_some = tensor.extract_slice %lse_joined[%b, 0, 0] [1, 4, %rows] [1, 1, 1] : tensor<?x4x?xf32> to tensor<1x4x?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into tensor<1x8x?x64xbf16>
+      tensor.parallel_insert_slice %lse_some into %lse_out[0, 0, %start] [1, 4, %rows] [1, 1, 1] : tensor<1x4x?xf32> into tensor<1x4x?xf32>
+    }
+  }
+  return %packed#0, %packed#1 : tensor<1x8x?x64xbf16>, tensor<1x4x?xf32>
+}
+
+// -----
+
+// A mask alone asks how many queries there are: passes without one are not told.
+// CHECK-LABEL: func @unmasked
+// CHECK-NOT:   scf.forall (%{{[^,]*}}) in
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) =
+// CHECK:         linalg.transpose
+// CHECK:         attn.online_attention
+// CHECK-NOT:     whole[
+// CHECK:       return
+!all = tensor<?x8x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+func.func @unmasked(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index, %tokens: index) -> tensor<1x8x?x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %copied = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into !all
+    }
+  }
+  %heads = tensor.expand_shape %copied [[0], [1, 2], [3], [4]] output_shape [%batch, 2, 4, %rows, 64] : !all into tensor<?x2x4x?x64xbf16>
+  %queries_empty = tensor.empty(%batch, %rows) : tensor<?x2x?x4x64xbf16>
+  %queries = linalg.transpose ins(%heads : tensor<?x2x4x?x64xbf16>) outs(%queries_empty : tensor<?x2x?x4x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %q = tensor.collapse_shape %queries [[0], [1], [2, 3], [4]] : tensor<?x2x?x4x64xbf16> into !keys
+  %o = attn.attention %q, %key, %key scale(0.125) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 4, stages = 2>}
+    : !keys, !keys, !keys -> !keys
+  %split = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [%batch, 2, %rows, 4, 64] : !keys into tensor<?x2x?x4x64xbf16>
+  %empty = tensor.empty(%batch, %rows) : tensor<?x2x4x?x64xbf16>
+  %turned = linalg.transpose ins(%split : tensor<?x2x?x4x64xbf16>) outs(%empty : tensor<?x2x4x?x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %joined = tensor.collapse_shape %turned [[0], [1, 2], [3], [4]] : tensor<?x2x4x?x64xbf16> into !all
+  %room = tensor.empty(%tokens) : tensor<1x8x?x64xbf16>
+  %packed = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (tensor<1x8x?x64xbf16>) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %joined[%b, 0, 0, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x8x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 8, %rows, 64] [1, 1, 1, 1] : tensor<1x8x?x64xbf16> into tensor<1x8x?x64xbf16>
+    }
+  }
+  return %packed : tensor<1x8x?x64xbf16>
 }

@@ -89,21 +89,32 @@ static bool readsByRow(Region &region) {
       });
 }
 
+/// Returns true if one loop copies each result of `op` once, and nothing else
+/// reads them.
+static bool areCopiedByLoop(AttentionOp op) {
+  Operation *loop =
+      op->use_empty() ? nullptr : (*op->user_begin())->getParentOp();
+  return isa_and_nonnull<scf::ForallOp>(loop) &&
+         llvm::all_of(op->getResults(), [&](Value result) {
+           if (result.use_empty())
+             return true;
+           Operation *reader = *result.user_begin();
+           return result.hasOneUse() && isa<tensor::ExtractSliceOp>(reader) &&
+                  reader->getParentOp() == loop;
+         });
+}
+
 /// Returns true if a loop copies queries of `op` from where sequences lie
-/// packed, and loops copy its results back, so that their tiles are read and
+/// packed, and a loop copies its results back, so that their tiles are read and
 /// written there (`attn-tile`), by TMA.
 static bool isOfSequences(AttentionOp op, const Group &group,
                           machine::TargetAttr target) {
-  auto isCopied = [](Operation *reader) {
-    return isa<tensor::ExtractSliceOp>(reader) &&
-           reader->getParentOfType<scf::ForallOp>();
-  };
   return target.isGpu() && target.getGpuArch().hasBulkCopies &&
          llvm::isPowerOf2_64(group.heads) && group.heads <= kLargestMany &&
          !op.getDropout() && !op.getInitLse() && !op.getSplitSizeAttr() &&
          !readsByRow(op.getScore()) && !readsByRow(op.getMask()) &&
          op.getQuery().getDefiningOp<scf::ForallOp>() &&
-         op.getQuery().hasOneUse() && llvm::all_of(op->getUsers(), isCopied);
+         op.getQuery().hasOneUse() && areCopiedByLoop(op);
 }
 
 namespace {

@@ -442,7 +442,9 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
         HeadRows::get(scatter->getSource(number), /*isToRows=*/false));
     auto result = dyn_cast<OpResult>(heads.back().source);
     if (!result || result.getOwner() != loop ||
-        heads.back().group != heads.front().group)
+        heads.back().group != heads.front().group ||
+        !llvm::all_of(heads.back().ops,
+                      [](Operation *op) { return op->hasOneUse(); }))
       return false;
     tiles.push_back(getTile(loop, result));
     if (!tiles.back() || tiles.back().getMixedSizes()[kRow] !=
