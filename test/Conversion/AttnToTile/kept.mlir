@@ -341,3 +341,176 @@ func.func @late(%q: !t, %n: tensor<index>) -> !t {
   }
   return %r : !t
 }
+
+// -----
+
+// Columns that are two dimensions of a tensor: only rows may be.
+
+// REMARK: attention stays a loop over tiles: an operand is no tile of a tensor
+!t = tensor<1x1x128x64xf16>
+!tile = tensor<1x1x64x64xf16>
+!row = tensor<1x1x64xf32>
+
+// CHECK-LABEL: func @two_of_columns
+// CHECK-NOT:   tile.
+func.func @two_of_columns(%q: !t, %x: tensor<1x1x64x4x16xf16>) -> !t {
+  %r = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q) -> (!t) {
+    %qt = tensor.collapse_shape %x [[0], [1], [2], [3, 4]] : tensor<1x1x64x4x16xf16> into !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x64xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x64xf32>) -> tensor<1x1x64x64xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x64xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x64xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x64xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %o into %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !tile into !t
+    }
+  }
+  return %r : !t
+}
+
+// -----
+
+// Rows that are two dimensions, of which one is two again.
+
+// REMARK: attention stays a loop over tiles: an operand is no tile of a tensor
+!t = tensor<1x1x128x64xf16>
+!tile = tensor<1x1x64x64xf16>
+!row = tensor<1x1x64xf32>
+
+// CHECK-LABEL: func @two_pairs
+// CHECK-NOT:   tile.
+func.func @two_pairs(%q: !t, %x: tensor<1x1x8x2x4x64xf16>) -> !t {
+  %r = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q) -> (!t) {
+    %some = tensor.collapse_shape %x [[0], [1], [2, 3], [4], [5]] : tensor<1x1x8x2x4x64xf16> into tensor<1x1x16x4x64xf16>
+    %qt = tensor.collapse_shape %some [[0], [1], [2, 3], [4]] : tensor<1x1x16x4x64xf16> into !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x64xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x64xf32>) -> tensor<1x1x64x64xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x64xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x64xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x64xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %o into %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !tile into !t
+    }
+  }
+  return %r : !t
+}
+
+// -----
+
+// Rows that are three dimensions of a tensor.
+
+// REMARK: attention stays a loop over tiles: an operand is no tile of a tensor
+!t = tensor<1x1x128x64xf16>
+!tile = tensor<1x1x64x64xf16>
+!row = tensor<1x1x64xf32>
+
+// CHECK-LABEL: func @three
+// CHECK-NOT:   tile.
+func.func @three(%q: !t, %x: tensor<1x1x4x4x4x64xf16>) -> !t {
+  %r = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q) -> (!t) {
+    %qt = tensor.collapse_shape %x [[0], [1], [2, 3, 4], [5]] : tensor<1x1x4x4x4x64xf16> into !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x64xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x64xf32>) -> tensor<1x1x64x64xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x64xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x64xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x64xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %o into %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !tile into !t
+    }
+  }
+  return %r : !t
+}
+
+// -----
+
+// Rows whose places along the second dimension nobody knows.
+
+// REMARK: attention stays a loop over tiles: an operand is no tile of a tensor
+!t = tensor<1x1x128x64xf16>
+!tile = tensor<1x1x64x64xf16>
+!row = tensor<1x1x64xf32>
+
+// CHECK-LABEL: func @dynamic_inner
+// CHECK-NOT:   tile.
+func.func @dynamic_inner(%q: !t, %x: tensor<1x1x?x?x64xf16>) -> !t {
+  %r = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q) -> (!t) {
+    %some = tensor.collapse_shape %x [[0], [1], [2, 3], [4]] : tensor<1x1x?x?x64xf16> into tensor<1x1x?x64xf16>
+    %qt = tensor.cast %some : tensor<1x1x?x64xf16> to !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x64xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x64xf32>) -> tensor<1x1x64x64xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x64xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x64xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x64xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %o into %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !tile into !t
+    }
+  }
+  return %r : !t
+}
+
+// -----
+
+// A transposition whose result begins as the output, which it then writes over.
+
+// REMARK: attention stays a loop over tiles: a result is not inserted into a result of the loop as it is
+!t = tensor<1x1x128x64xf16>
+!tile = tensor<1x1x64x64xf16>
+!row = tensor<1x1x64xf32>
+
+// CHECK-LABEL: func @written_over
+// CHECK-NOT:   tile.
+func.func @written_over(%q: !t) -> !t {
+  %r = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q) -> (!t) {
+    %qt = tensor.extract_slice %q[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x64xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x64xf32>) -> tensor<1x1x64x64xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x64xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x64xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x64xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    %t = linalg.transpose ins(%qt : !tile) outs(%o : !tile) permutation = [0, 1, 3, 2]
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %t into %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !tile into !t
+    }
+  }
+  return %r : !t
+}

@@ -58,9 +58,11 @@ gpu.module @kernels {
   // CHECK:   cp.async.bulk.shared::cluster.global{{.*}} %[[SECOND]], %[[ZEROS]], %[[BEFORE]], %[[OWN]]
   // CHECK-DAG: %[[BEHIND:.*]] = arith.subi %c64_i32, %[[END]]
   // CHECK-DAG: %[[BYTES:.*]] = arith.muli %[[BEHIND]], %c128_i32
-  // CHECK-DAG: %[[PLACE:.*]] = arith.addi %[[SLOT]], %{{.*}}
+  // CHECK-DAG: %[[OFFSET:.*]] = arith.muli %[[END]], %c128_i32
+  // CHECK-DAG: %[[PLACE:.*]] = arith.addi %[[SLOT]], %[[OFFSET]]
   // CHECK:   cp.async.bulk.shared::cluster.global{{.*}} %[[PLACE]], %[[ZEROS]], %[[BYTES]], %[[OWN]]
-  // CHECK:   cp.async.bulk.shared::cluster.global{{.*}} %[[ZEROS]], %[[BYTES]], %[[OWN]]
+  // CHECK:   %[[NEXT:.*]] = arith.addi %[[PLACE]], %c8192_i32
+  // CHECK:   cp.async.bulk.shared::cluster.global{{.*}} %[[NEXT]], %[[ZEROS]], %[[BYTES]], %[[OWN]]
   // CHECK-NOT: mbarrier.arrive
   // CHECK: }
   gpu.func @rows(%K: !kmap, %b: index, %n: index) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {

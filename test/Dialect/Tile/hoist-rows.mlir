@@ -576,6 +576,57 @@ func.func @written(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x
   return
 }
 
+// A place that is read from what the launch writes may be another one by then, of a row,
+// and of what was read in front of the loop.
+// CHECK-LABEL: func.func @written_places(
+// CHECK:         ^bb0(%{{[^:]*}}: index, %{{[^:]*}}: memref<?x64xbf16, {{[^>]*>>}}, %[[FIRST:[^:]*]]: memref<?xi32, {{[^>]*>>}}, %[[OUT:[^:]*]]: memref<?x64xf32
+// CHECK-NOT:     tile.map
+// CHECK:         scf.for
+// CHECK:           tile.map ins(%{{.*}} : !tile.fragment<64x64xf32>) {
+// CHECK:             %[[F:.*]] = memref.load %[[OUT]]
+// CHECK-NEXT:        %[[I:.*]] = arith.fptosi %[[F]]
+// CHECK-NEXT:        %[[AT:.*]] = arith.index_cast %[[I]]
+// CHECK-NEXT:        memref.load %[[FIRST]][%[[AT]]]
+// CHECK:             %[[G:.*]] = memref.load %[[OUT]]
+// CHECK-NEXT:        %[[J:.*]] = arith.fptosi %[[G]]
+// CHECK-NEXT:        %[[SAME:.*]] = arith.index_cast %[[J]]
+// CHECK-NEXT:        memref.load %[[FIRST]][%[[SAME]]]
+func.func @written_places(%q: memref<?x64xbf16>, %first: memref<?xi32>, %out: memref<?x64xf32>, %n: index, %end: index) {
+  tile.launch grid(%n) warps 4 stages 2 ins(%q, %first : memref<?x64xbf16>, memref<?xi32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %F: !n, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c64 : index
+    %early = memref.load %O[%block, %c0] : !o
+    %early_number = arith.fptosi %early : f32 to i32
+    %early_place = arith.index_cast %early_number : i32 to index
+    %id = memref.load %F[%early_place] : !n
+    %acc0 = tile.fill %zero : !s
+    %sum = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %m = tile.map ins(%acc : !s) {
+      ^bb0(%a: f32, %r: index, %c: index):
+        %row = arith.addi %i, %r : index
+        %f = memref.load %O[%row, %c0] : !o
+        %number = arith.fptosi %f : f32 to i32
+        %at = arith.index_cast %number : i32 to index
+        %own = memref.load %F[%at] : !n
+        %g = memref.load %O[%block, %c0] : !o
+        %same_number = arith.fptosi %g : f32 to i32
+        %same_place = arith.index_cast %same_number : i32 to index
+        %same = memref.load %F[%same_place] : !n
+        %x = arith.addi %own, %same : i32
+        %z = arith.addi %x, %id : i32
+        %y = arith.sitofp %z : i32 to f32
+        tile.yield %y : f32
+      } -> !s
+      scf.yield %m : !s
+    }
+    tile.store %sum, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
 // What is read behind the loop is not known in it.
 // CHECK-LABEL: func.func @read_behind(
 // CHECK:         ^bb0(%[[BLOCK:[^:]*]]: index, %{{[^:]*}}: memref<?x64xbf16, {{[^>]*>>}}, %[[FIRST:[^:]*]]: memref<?xi32
