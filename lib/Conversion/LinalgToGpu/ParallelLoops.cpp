@@ -332,7 +332,7 @@ static TypedAttr getNeutralInteger(Operation *op) {
 static SmallVector<Operation *> getCombiners(scf::ForOp loop) {
   auto isShared = [](Operation &op) {
     return isa<scf::YieldOp, memref::LoadOp>(op) ||
-           (op.getNumRegions() == 0 && isPure(&op));
+           (op.getNumRegions() == 0 && isMemoryEffectFree(&op));
   };
   SmallVector<Operation *> combiners;
   if (!llvm::all_of(*loop.getBody(), isShared))
@@ -421,6 +421,10 @@ void LoopConverter::prepareBody() {
 
 int64_t LoopConverter::chooseThreads() {
   int64_t most = 1;
+  auto isOfBlock = [&](memref::LoadOp read) {
+    auto buffer = read.getMemRef().getDefiningOp<memref::AllocOp>();
+    return buffer && forall->isProperAncestor(buffer);
+  };
   forall.getBody()->walk([&](linalg::LinalgOp op) {
     SmallVector<int64_t> sizes = op.getStaticLoopRanges();
     auto count = [&](auto &&dims) {
@@ -435,9 +439,11 @@ int64_t LoopConverter::chooseThreads() {
     // Threads share the terms of one point only.
     if (int64_t points = count(getPointDims(op)); points > 1)
       elements = std::min(elements, points * kElementsPerThread);
-    // A point with loops or branches, or with reads of its own, takes long.
-    if (llvm::any_of(*op.getBlock(), [](Operation &inner) {
-          return inner.getNumRegions() || isa<memref::LoadOp>(inner);
+    // A point with loops or branches, or with reads of its own, takes long, but
+    // for what the block has computed.
+    if (llvm::any_of(*op.getBlock(), [&](Operation &inner) {
+          auto read = dyn_cast<memref::LoadOp>(inner);
+          return inner.getNumRegions() || (read && !isOfBlock(read));
         }))
       elements =
           std::max(elements, count(getPointDims(op)) * kElementsPerThread);

@@ -538,6 +538,37 @@ func.func @reductions(%in: memref<4x100xindex>, %floats: memref<4x100xf32>, %out
 
 // -----
 
+// Threads share a loop of quotients, too: each divides in iterations alone that there are.
+// CHECK-LABEL: func @quotients(
+// CHECK:         gpu.launch blocks(%{{.*}}) in {{.*}} threads(%[[THREAD:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c128{{,}}
+// CHECK:           %[[OWN:.*]] = scf.for %[[AT:.*]] = %[[THREAD]] to %c100 step %c128 iter_args(%[[SUM:.*]] = %c0_i32)
+// CHECK-NEXT:        %[[X:.*]] = memref.load %{{.*}}[%{{.*}}, %[[AT]]]
+// CHECK-NEXT:        %[[QUOTIENT:.*]] = arith.divui %[[X]], %{{.*}} : i32
+// CHECK-NEXT:        %[[NEXT:.*]] = arith.addi %[[SUM]], %[[QUOTIENT]]
+// CHECK-NEXT:        scf.yield %[[NEXT]]
+// CHECK:           gpu.subgroup_reduce add %[[OWN]]
+func.func @quotients(%in: memref<4x100xi32>, %by: memref<4xi32>, %out: memref<4xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c100 = arith.constant 100 : index
+  %zero = arith.constant 0 : i32
+  scf.forall (%i) in (4) {
+    %divisor = memref.load %by[%i] : memref<4xi32>
+    %all = scf.for %j = %c0 to %c100 step %c1 iter_args(%sum = %zero) -> (i32) {
+      %x = memref.load %in[%i, %j] : memref<4x100xi32>
+      %quotient = arith.divui %x, %divisor : i32
+      %next = arith.addi %sum, %quotient : i32
+      scf.yield %next : i32
+    }
+    memref.store %all, %out[%i] : memref<4xi32>
+    %own = memref.subview %out[%i] [1] [1] : memref<4xi32> to memref<1xi32, strided<[1], offset: ?>>
+    memref.copy %own, %own : memref<1xi32, strided<[1], offset: ?>> to memref<1xi32, strided<[1], offset: ?>>
+  }
+  return
+}
+
+// -----
+
 // Integers of 32 bits are combined by an instruction of warps; a result that nothing uses
 // is not combined, and one of 16 bits is by shuffles.
 // CHECK-LABEL: func @warp_reductions(
@@ -768,6 +799,64 @@ func.func @long_points(%out: memref<4x128xf32>, %table: memref<?xf32>, %n: index
     %0 = memref.load %row[%c0] : memref<128xf32, strided<[1], offset: ?>>
     memref.store %0, %row[%c1] : memref<128xf32, strided<[1], offset: ?>>
   }
+  return
+}
+
+// -----
+
+// Reads of what the block itself has computed are soon done: of 512 points a thread has
+// four. Those of other memory, of a buffer that all blocks have, too, are not.
+// CHECK-LABEL: func @points_of_block(
+// CHECK:         gpu.launch {{.*}} threads(%{{.*}}, %{{.*}}, %{{.*}}) in (%{{.*}} = %c128{{,}}
+// CHECK:         gpu.launch {{.*}} threads(%{{.*}}, %{{.*}}, %{{.*}}) in (%{{.*}} = %c512{{,}}
+// CHECK:         gpu.launch {{.*}} threads(%{{.*}}, %{{.*}}, %{{.*}}) in (%{{.*}} = %c512{{,}}
+func.func @points_of_block(%out: memref<4x512xf32>, %table: memref<32xf32>) {
+  %one = arith.constant 1.0 : f32
+  %c32 = arith.constant 32 : index
+  scf.forall (%i) in (4) {
+    %own = memref.alloc() : memref<32xf32>
+    linalg.fill ins(%one : f32) outs(%own : memref<32xf32>)
+    %row = memref.subview %out[%i, 0] [1, 512] [1, 1] : memref<4x512xf32> to memref<512xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(d) -> (d)>], iterator_types = ["parallel"]} outs(%row : memref<512xf32, strided<[1], offset: ?>>) {
+    ^bb0(%old: f32):
+      %d = linalg.index 0 : index
+      %place = arith.remui %d, %c32 : index
+      %x = memref.load %own[%place] : memref<32xf32>
+      linalg.yield %x : f32
+    }
+    memref.dealloc %own : memref<32xf32>
+  }
+  scf.forall (%i) in (4) {
+    %own = memref.alloc() : memref<32xf32>
+    linalg.fill ins(%one : f32) outs(%own : memref<32xf32>)
+    %row = memref.subview %out[%i, 0] [1, 512] [1, 1] : memref<4x512xf32> to memref<512xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(d) -> (d)>], iterator_types = ["parallel"]} outs(%row : memref<512xf32, strided<[1], offset: ?>>) {
+    ^bb0(%old: f32):
+      %d = linalg.index 0 : index
+      %place = arith.remui %d, %c32 : index
+      %x = memref.load %own[%place] : memref<32xf32>
+      %y = memref.load %table[%place] : memref<32xf32>
+      %z = arith.addf %x, %y : f32
+      linalg.yield %z : f32
+    }
+    memref.dealloc %own : memref<32xf32>
+  }
+  %shared = memref.alloc() : memref<32xf32>
+  linalg.fill ins(%one : f32) outs(%shared : memref<32xf32>)
+  scf.forall (%i) in (4) {
+    %own = memref.alloc() : memref<32xf32>
+    linalg.fill ins(%one : f32) outs(%own : memref<32xf32>)
+    %row = memref.subview %out[%i, 0] [1, 512] [1, 1] : memref<4x512xf32> to memref<512xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(d) -> (d)>], iterator_types = ["parallel"]} outs(%row : memref<512xf32, strided<[1], offset: ?>>) {
+    ^bb0(%old: f32):
+      %d = linalg.index 0 : index
+      %place = arith.remui %d, %c32 : index
+      %x = memref.load %shared[%place] : memref<32xf32>
+      linalg.yield %x : f32
+    }
+    memref.dealloc %own : memref<32xf32>
+  }
+  memref.dealloc %shared : memref<32xf32>
   return
 }
 
