@@ -18,8 +18,10 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
+#include "mlir/Transforms/ControlFlowSinkUtils.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/MathExtras.h"
@@ -259,8 +261,10 @@ LogicalResult AttentionBuilder::run() {
        llvm::zip_equal(forall.getRegionIterArgs(), launch.getOutputsMutable()))
     memrefs[argument] = launch.getTiedArgument(operand);
   if (succeeded(convertBlock(*forall.getBody())) && succeeded(checkStores())) {
-    if (choice)
+    if (choice && storesIfChosen == stores)
       moveIntoChoice();
+    else if (choice)
+      joinChoices();
     ReturnOp::create(rewriter, loc);
     rewriter.replaceOp(forall, launch);
     return success();
@@ -720,6 +724,33 @@ void AttentionBuilder::moveIntoChoice() {
     rewriter.eraseOp(op);
 }
 
+void AttentionBuilder::joinChoices() {
+  SmallVector<scf::IfOp> branches;
+  for (auto branch : choice->getBlock()->getOps<scf::IfOp>())
+    if (branch.getCondition() == choice.getCondition() &&
+        !branch->isBeforeInBlock(choice))
+      branches.push_back(branch);
+  scf::IfOp last = branches.pop_back_val();
+  for (Region &region : last->getRegions()) {
+    Operation *first = &region.front().front();
+    for (scf::IfOp branch : branches) {
+      Block &other = branch->getRegion(region.getRegionNumber()).front();
+      for (Operation &op :
+           llvm::make_early_inc_range(other.without_terminator()))
+        rewriter.moveOpBefore(&op, first);
+    }
+  }
+  for (scf::IfOp branch : branches)
+    rewriter.eraseOp(branch);
+  DominanceInfo dominance(last->getParentOp());
+  controlFlowSink(
+      last->getRegions(), dominance,
+      [](Operation *op, Region *) { return isMemoryEffectFree(op); },
+      [&](Operation *op, Region *region) {
+        rewriter.moveOpBefore(op, &region->front().front());
+      });
+}
+
 LogicalResult AttentionBuilder::checkStores() {
   auto insertions = forall.getTerminator().getYieldingOps();
   if (stores == std::distance(insertions.begin(), insertions.end()))
@@ -742,6 +773,27 @@ static std::pair<Value, bool> takeCondition(OpFoldResult &size) {
       return {select.getCondition(), !isZeroIf};
     }
   return {};
+}
+
+/// Returns true if only loops read the tensor that `view` is in, a result of a
+/// loop whose memory begins at a multiple of what a vector has, and so each row
+/// of the tile.
+static bool hasAlignedRows(const TileView &view, scf::ForallOp loop) {
+  constexpr int64_t kBytes = 16;
+  auto argument = dyn_cast<BlockArgument>(view.tensor);
+  auto type = cast<RankedTensorType>(view.tensor.getType());
+  if (!argument || argument.getOwner() != loop.getBody() ||
+      view.offsets.empty() || type.isDynamicDim(type.getRank() - 1))
+    return false;
+  OpOperand *out = loop.getTiedOpOperand(argument);
+  int64_t bytes = type.getShape().back() * type.getElementTypeBitWidth() / 8;
+  auto isRead = [](Operation *user) {
+    return isa<tensor::ExtractSliceOp>(user) &&
+           user->getParentOfType<scf::ForallOp>();
+  };
+  return out->get().getDefiningOp<tensor::EmptyOp>() && bytes % kBytes == 0 &&
+         isConstantIntValue(view.offsets.back(), 0) &&
+         llvm::all_of(loop.getTiedOpResult(out).getUsers(), isRead);
 }
 
 LogicalResult AttentionBuilder::storeTile(Value fragment, Value tile,
@@ -771,6 +823,7 @@ LogicalResult AttentionBuilder::storeTile(Value fragment, Value tile,
                                                : branch.elseBlock());
         if (!choice)
           choice = branch;
+        ++storesIfChosen;
       }
     // The store itself stops at the memref's end.
     Value valid;
@@ -781,6 +834,7 @@ LogicalResult AttentionBuilder::storeTile(Value fragment, Value tile,
                                  getIndices(rewriter, view), valid, dims);
     if (view.inner)
       store.setInner(view.inner);
+    store.setAligned(tileDims.size() > 1 && hasAlignedRows(view, forall));
     ++stores;
   }
   return success();

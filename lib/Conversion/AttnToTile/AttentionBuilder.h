@@ -110,6 +110,9 @@ private:
   /// branches: what one stores, such as the log-sum-exp, is computed while
   /// another store goes on.
   void moveIntoChoice();
+  /// Where some stores have no condition, joins the branches of those that
+  /// have one, with what only they store, which others do not wait for.
+  void joinChoices();
   /// Checks that everything that the loop inserts has been stored.
   mlir::LogicalResult checkStores();
   /// Converts an op on tiles that reads fragments. Another one is computed
@@ -145,8 +148,8 @@ private:
   llvm::DenseMap<mlir::Value, TileFragment> fragments;
   /// The first branch of stores, if what is stored depends on a condition.
   mlir::scf::IfOp choice;
-  /// How many tiles have been stored.
-  int64_t stores = 0;
+  /// How many tiles have been stored, and how many of them in such branches.
+  int64_t stores = 0, storesIfChosen = 0;
   /// The op of the program after which it computes the output.
   mlir::Operation *lastBeforeEnd = nullptr;
   /// Ops in front of which others were inserted, each with the op that preceded

@@ -55,7 +55,10 @@ private:
   SmallVector<Value> loadScalars(int64_t together);
   Value loadScalar(int64_t index, Value pointer);
   SmallVector<Value> unpack(ValueRange vectors);
+  /// Stores vectors that begin at multiples of their size, as far as rows are
+  /// within the tensor, or all.
   void storeVectors(ValueRange registers);
+  void storeWholeVectors(ValueRange registers);
   void storeScalars(ValueRange registers);
 
   Value both(Value a, Value b) {
@@ -226,16 +229,34 @@ Value FragmentAccess::loadScalar(int64_t index, Value pointer) {
 void FragmentAccess::store(ValueRange registers) {
   if (vector == 1)
     return storeScalars(registers);
+  // Neighbours are in one row: each vector is stored or not.
+  bool hasWholeRows = memory.isWhole(layout.getShape().size() - 1);
+  if (isAligned && hasWholeRows)
+    return storeVectors(registers);
   auto branch = scf::IfOp::create(rewriter, loc, canUseVectors(),
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToStart(branch.thenBlock());
-  storeVectors(registers);
+  storeWholeVectors(registers);
   rewriter.setInsertionPointToStart(branch.elseBlock());
   storeScalars(registers);
 }
 
 void FragmentAccess::storeVectors(ValueRange registers) {
+  forEach(vector, [&](int64_t index, Value pointer) {
+    OpBuilder::InsertionGuard guard(rewriter);
+    Value values = packVector(rewriter, loc, registers.slice(index, vector));
+    if (Value may = mayAccess(index)) {
+      auto branch =
+          scf::IfOp::create(rewriter, loc, may, /*withElseRegion=*/false);
+      rewriter.setInsertionPointToStart(branch.thenBlock());
+    }
+    LLVM::StoreOp::create(rewriter, loc, values, pointer,
+                          vector * memory.getElementBytes());
+  });
+}
+
+void FragmentAccess::storeWholeVectors(ValueRange registers) {
   OpBuilder::InsertionGuard guard(rewriter);
   if (isWriter) {
     auto branch = scf::IfOp::create(rewriter, loc, isWriter,

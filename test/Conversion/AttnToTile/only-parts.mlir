@@ -2,7 +2,9 @@
 
 // The only part of a batch is stored as the batch's result, one of several as a term
 // of their sum, with what its log-sum-exp is rounded by, which is added where it is
-// the only one. Each branch computes what it stores.
+// the only one. Each branch computes what it stores. A loop alone reads the terms, so
+// that rows of them begin at multiples of a vector's size; those of the result, and of
+// one number for each row, may begin anywhere.
 // CHECK-LABEL: func @lengths
 // CHECK: tile.launch kernel "attention" {{.*}} outs(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} :
 // CHECK-SAME: tensor<?x2x4x64xf32>, tensor<?x2x4xf32>, tensor<?x2x4xf32>, tensor<?x2x4x64xf16>, tensor<?x2x4xf32>
@@ -19,7 +21,7 @@
 // CHECK-DAG: tile.store %[[BOTH]], %[[LSE]][%[[ITEM]]#0, %[[H]], %c0] dims [2] : !tile.fragment<64xf32>
 // CHECK-NOT: tile.store
 // CHECK: } else {
-// CHECK-NEXT: tile.store %[[ROWS]], %[[SUMS]][%[[W]], %[[H]], %c0, %c0] dims [2, 3] : !tile.fragment<64x64xf32>
+// CHECK-NEXT: tile.store %[[ROWS]], %[[SUMS]][%[[W]], %[[H]], %c0, %c0] dims [2, 3] aligned : !tile.fragment<64x64xf32>
 // CHECK-NOT: tile.map exact
 // CHECK: %[[SUMLSE:.*]] = tile.map ins(%[[MAX:.*]], %[[SUM:.*]] :
 // CHECK: math.log2
@@ -50,7 +52,7 @@ func.func @lengths(%q: tensor<?x2x4x64xf16>, %k: tensor<?x2x?x64xf16>, %len: ten
 // CHECK-LABEL: func @wide
 // CHECK: tile.launch
 // CHECK: scf.if %{{[^ ]*}} {
-// CHECK-NEXT: tile.store %[[ROWS:[^,]*]], %{{.*}} : !tile.fragment<64x64xf32>
+// CHECK-NEXT: tile.store %[[ROWS:[^,]*]], %{{.*}} dims [2, 3] : !tile.fragment<64x64xf32>
 // CHECK-NEXT: %[[LSE:.*]] = tile.map ins(%[[MAX:.*]], %[[SUM:.*]] :
 // CHECK: %[[REST:.*]] = tile.map ins(%[[MAX]], %[[SUM]], %[[LSE]] :
 // CHECK: %[[WIDE:.*]] = tile.map exact ins(%[[LSE]], %[[REST]] :
@@ -60,8 +62,8 @@ func.func @lengths(%q: tensor<?x2x4x64xf16>, %k: tensor<?x2x?x64xf16>, %len: ten
 // CHECK-NEXT: arith.addf %[[X64]], %[[Y64]] : f64
 // CHECK: tile.store %[[WIDE]], %{{.*}} : !tile.fragment<64xf64>
 // CHECK: } else {
-// CHECK-NEXT: tile.store %[[ROWS]], %{{.*}} : !tile.fragment<64x64xf32>
-// CHECK: tile.store %{{.*}} : !tile.fragment<64xf32>
+// CHECK-NEXT: tile.store %[[ROWS]], %{{.*}} dims [2, 3] aligned : !tile.fragment<64x64xf32>
+// CHECK: tile.store %{{.*}} dims [2] : !tile.fragment<64xf32>
 // CHECK: tile.store %{{.*}} : !tile.fragment<64xf32>
 // CHECK-NOT: tile.store
 // CHECK: } -> tensor<
@@ -84,9 +86,9 @@ func.func @wide(%q: tensor<?x2x4x64xf32>, %k: tensor<?x2x?x64xf32>, %len: tensor
 // CHECK-LABEL: func @parts
 // CHECK: tile.launch kernel "attention" {{.*}} outs(%{{.*}}, %{{.*}}, %{{.*}} : tensor<3x2x4x64xf32>, tensor<3x2x4xf32>, tensor<3x2x4xf32>)
 // CHECK-NOT: scf.if %{{[^ ]*}} {
-// CHECK: tile.store %{{.*}} : !tile.fragment<64x64xf32>
-// CHECK: tile.store %{{.*}} : !tile.fragment<64xf32>
-// CHECK: tile.store %{{.*}} : !tile.fragment<64xf32>
+// CHECK: tile.store %{{.*}} dims [2, 3] aligned valid(%{{[^)]*}}) : !tile.fragment<64x64xf32>
+// CHECK: tile.store %{{.*}} dims [2] valid(%{{[^)]*}}) : !tile.fragment<64xf32>
+// CHECK: tile.store %{{.*}} dims [2] valid(%{{[^)]*}}) : !tile.fragment<64xf32>
 // CHECK-NEXT: } -> tensor<
 func.func @parts(%q: tensor<1x2x4x64xf16>, %k: tensor<1x2x384x64xf16>) -> tensor<1x2x4x64xf16> {
   %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = exact, split = 3>}

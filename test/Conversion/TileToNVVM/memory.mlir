@@ -1,6 +1,7 @@
 // RUN: fovea-opt %s --pass-pipeline='builtin.module(convert-tile-to-nvvm,gpu.module(canonicalize,cse))' | FileCheck %s
 
 #acc = #tile.layout<16x8, registers = [2:1d1, 2:8d0], threads = [4:2d1, 8:1d0]>
+#twice = #tile.layout<8x8, registers = [2:1d1], threads = [4:2d1, 8:1d0, 2:r]>
 #row = #tile.layout<16, registers = [2:8d0], threads = [4:r, 8:1d0]>
 !m = memref<?x64xbf16, strided<[?, 1], offset: ?>>
 
@@ -104,7 +105,10 @@ gpu.module @kernels {
   // aligned, else each element that is within it.
 
   // CHECK-LABEL: gpu.func @pairs
-  // CHECK:         scf.if %{{.*}} {
+  // CHECK:         %[[ALIGNED:.*]] = arith.cmpi eq, %{{.*}}, %c0_i64
+  // CHECK:         %[[WHOLE:.*]] = arith.cmpi eq, %{{.*}}, %c16_i32
+  // CHECK:         %[[BOTH:.*]] = arith.andi %[[ALIGNED]], %[[WHOLE]]
+  // CHECK:         scf.if %[[BOTH]] {
   // CHECK:           %[[P0:.*]] = arith.truncf %{{.*}} : vector<2xf32> to vector<2xbf16>
   // CHECK-NEXT:      llvm.store %[[P0]], %{{.*}} {alignment = 4 : i64} : vector<2xbf16>, !llvm.ptr<1>
   // CHECK:           llvm.store %[[P0]], %{{.*}} {alignment = 4 : i64}
@@ -120,6 +124,87 @@ gpu.module @kernels {
       tile.yield %0 : bf16
     } -> !tile.fragment<16x8xbf16, #acc>
     tile.store %t, %m[%i, %c0] dims [0, 1] valid(%n) : !tile.fragment<16x8xbf16, #acc>, !m
+    gpu.return
+  }
+
+  // Where rows are known to be aligned, each pair of a row that is within the memref,
+  // and valid; nothing is tested but that.
+
+  // CHECK-LABEL: gpu.func @aligned_pairs
+  // CHECK-SAME:    index, %[[N:[^:]*]]: index
+  // CHECK-NOT:     scf.if
+  // CHECK:         arith.maxsi %[[N]], %c0{{ }}
+  // CHECK-NOT:     scf.if
+  // CHECK:         %[[ROWS:.*]] = arith.minsi %{{.*}} : i32
+  // CHECK-NOT:     scf.if
+  // CHECK:         %[[ROW:.*]] = arith.divui %{{.*}}, %c4_i32
+  // CHECK-NOT:     scf.if
+  // CHECK:         %[[TO:.*]] = llvm.inttoptr
+  // CHECK-NOT:     scf.if
+  // CHECK:         %[[IN:.*]] = arith.cmpi slt, %[[ROW]], %[[ROWS]]
+  // CHECK-NEXT:    scf.if %[[IN]] {
+  // CHECK-NEXT:      llvm.store %{{.*}}, %[[TO]] {alignment = 4 : i64} : vector<2xbf16>, !llvm.ptr<1>
+  // CHECK-NEXT:    }
+  // CHECK:         %[[TO1:.*]] = llvm.getelementptr %[[TO]]
+  // CHECK:         %[[ROW1:.*]] = arith.addi %[[ROW]], %c8_i32
+  // CHECK-NEXT:    %[[IN1:.*]] = arith.cmpi slt, %[[ROW1]], %[[ROWS]]
+  // CHECK-NEXT:    scf.if %[[IN1]] {
+  // CHECK-NEXT:      llvm.store %{{.*}}, %[[TO1]] {alignment = 4 : i64} : vector<2xbf16>, !llvm.ptr<1>
+  // CHECK-NEXT:    }
+  // CHECK-NEXT:    gpu.return
+  gpu.func @aligned_pairs(%m: !m, %i: index, %n: index, %a: bf16) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %t = tile.fill %a : !tile.fragment<16x8xbf16, #acc>
+    tile.store %t, %m[%i, %c0] dims [0, 1] aligned valid(%n) : !tile.fragment<16x8xbf16, #acc>, !m
+    gpu.return
+  }
+
+  // All rows are within the memref, and all valid.
+
+  // CHECK-LABEL: gpu.func @aligned_whole
+  // CHECK-NOT:     scf.if
+  // CHECK-COUNT-2: llvm.store %{{.*}} {alignment = 4 : i64} : vector<2xbf16>
+  // CHECK-NOT:     scf.if
+  // CHECK-NOT:     llvm.store
+  // CHECK:         gpu.return
+  gpu.func @aligned_whole(%m: memref<32x64xbf16, strided<[64, 1]>>, %a: bf16) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %t = tile.fill %a : !tile.fragment<16x8xbf16, #acc>
+    tile.store %t, %m[%c0, %c0] dims [0, 1] aligned : !tile.fragment<16x8xbf16, #acc>, memref<32x64xbf16, strided<[64, 1]>>
+    gpu.return
+  }
+
+  // A row that ends in a pair has it element by element.
+
+  // CHECK-LABEL: gpu.func @aligned_columns
+  // CHECK:         %[[WHOLE:.*]] = arith.cmpi eq, %{{.*}}, %c8_i32
+  // CHECK-NEXT:    scf.if %[[WHOLE]] {
+  // CHECK-COUNT-2:   llvm.store %{{.*}} : vector<2xbf16>
+  // CHECK:         } else {
+  // CHECK-COUNT-4:   llvm.store %{{.*}} : bf16
+  // CHECK-NOT:     llvm.store
+  // CHECK:         gpu.return
+  gpu.func @aligned_columns(%m: memref<16x?xbf16, strided<[?, 1], offset: ?>>, %a: bf16) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %t = tile.fill %a : !tile.fragment<16x8xbf16, #acc>
+    tile.store %t, %m[%c0, %c0] dims [0, 1] aligned : !tile.fragment<16x8xbf16, #acc>, memref<16x?xbf16, strided<[?, 1], offset: ?>>
+    gpu.return
+  }
+
+  // One of the threads that hold the same writes it, of pairs too.
+
+  // CHECK-LABEL: gpu.func @aligned_replicated
+  // CHECK:         %[[FIRST:.*]] = arith.cmpi eq, %{{.*}}, %c0_i32
+  // CHECK:         %[[IN:.*]] = arith.cmpi slt
+  // CHECK-NEXT:    %[[MAY:.*]] = arith.andi %[[FIRST]], %[[IN]]
+  // CHECK-NEXT:    scf.if %[[MAY]] {
+  // CHECK-NEXT:      llvm.store %{{.*}} : vector<2xbf16>
+  // CHECK-NEXT:    }
+  // CHECK-NEXT:    gpu.return
+  gpu.func @aligned_replicated(%m: !m, %n: index, %a: bf16) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %t = tile.fill %a : !tile.fragment<8x8xbf16, #twice>
+    tile.store %t, %m[%c0, %c0] dims [0, 1] aligned valid(%n) : !tile.fragment<8x8xbf16, #twice>, !m
     gpu.return
   }
 
