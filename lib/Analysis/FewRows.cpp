@@ -7,6 +7,7 @@
 
 #include "fovea/Analysis/FewRows.h"
 
+#include "fovea/Analysis/PackedQueries.h"
 #include "fovea/Support/DebugLog.h"
 
 #define DEBUG_TYPE "attn-select-schedule"
@@ -14,6 +15,28 @@
 using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
+
+/// Returns the calls of few packed queries, of any number of sequences, which
+/// have parts in the list of their tiles.
+static FewRows findFewPacked(func::FuncOp function, AttentionOp op,
+                             Value packed, machine::TargetAttr target,
+                             ScheduleOptions options) {
+  auto queries = SizePlace::find(function, packed, 2);
+  options.typicalRows = FewRows::kTypical.back();
+  ScheduleAttr schedule =
+      queries ? selectSchedule(op, target, options) : ScheduleAttr();
+  if (!schedule || schedule.getBlocks() != Blocks::Dealt ||
+      schedule.getSplit() < 2)
+    return {};
+  LDBG() << function.getName() << ": few packed queries have " << schedule;
+  FewRows few = {std::nullopt, *queries,
+                 SizePlace::find(function, op.getKey(), 2)};
+  few.tile =
+      std::max<int64_t>(schedule.getQueryTile() / countRowsOfQuery(op), 1);
+  // More keep the machine busy as they are.
+  few.mostTiles = target.getCores() / op.getQuery().getType().getDimSize(1);
+  return few;
+}
 
 FewRowsOfCodes fovea::findFewRows(func::FuncOp function,
                                   machine::TargetAttr target,
@@ -32,6 +55,11 @@ FewRowsOfCodes fovea::findFewRows(func::FuncOp function,
   if (op.getSchedule() || op.getSplitSize() || !query.isDynamicDim(0) ||
       !query.isDynamicDim(2) || query.isDynamicDim(1))
     return {};
+  if (Value packed = getPackedQueries(op)) {
+    FewRowsOfCodes codes;
+    codes.back() = findFewPacked(function, op, packed, target, options);
+    return codes;
+  }
   auto batch = SizePlace::find(function, op.getQuery(), 0),
        queries = SizePlace::find(function, op.getQuery(), 2),
        keys = SizePlace::find(function, op.getKey(), 2);
@@ -44,10 +72,10 @@ FewRowsOfCodes fovea::findFewRows(func::FuncOp function,
     forFew.typicalRows = FewRows::kTypical[number];
     ScheduleAttr schedule = selectSchedule(op, target, forFew);
     // The same code may serve all.
-    if (!schedule || schedule.getSplit() < 2 || schedule == next)
+    if (!schedule || !schedule.isSplit() || schedule == next)
       continue;
     FewRows &few = codes[number];
-    few = {*batch, *queries, keys, schedule.getQueryTile()};
+    few = {batch, *queries, keys, schedule.getQueryTile()};
     int64_t heads = query.getDimSize(1);
     few.mostTiles = std::min(target.getCores() / (2 * heads),
                              kMostWaves * target.getCores() /

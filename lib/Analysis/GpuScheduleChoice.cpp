@@ -11,6 +11,7 @@
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/ElementCost.h"
 #include "fovea/Analysis/MaskAnalysis.h"
+#include "fovea/Analysis/PackedQueries.h"
 #include "fovea/Analysis/Widening.h"
 #include "fovea/Support/DebugLog.h"
 
@@ -357,18 +358,6 @@ static void shareQueries(AttentionShape &shape, AttentionOp op) {
   shape.queries = usual;
 }
 
-/// Returns how many rows each query of a dynamic number of them has: those of
-/// the heads of its group, where these are rows of one (`attn-pack-groups`).
-static int64_t countRowsOfQuery(AttentionOp op) {
-  constexpr int64_t kRows = 2;
-  auto rows = op.getQuery().getDefiningOp<tensor::CollapseShapeOp>();
-  if (!rows || !rows.getResultType().isDynamicDim(kRows))
-    return 1;
-  ReassociationIndices dims = rows.getReassociationIndices()[kRows];
-  int64_t inner = rows.getSrcType().getDimSize(dims.back());
-  return dims.size() > 1 && !ShapedType::isDynamic(inner) ? inner : 1;
-}
-
 /// Lets one sequence have so few queries, of as many keys as long caches have.
 static void limitToRows(AttentionShape &shape, AttentionOp op, int64_t rows) {
   constexpr int64_t kLongCache = 8192;
@@ -407,15 +396,26 @@ static bool areTilesUneven(const AttentionShape &shape, ScheduleAttr schedule,
          shape.headDim + shape.valueDim <= kWidest;
 }
 
+/// Returns into how many parts keys of packed sequences are split where blocks
+/// are dealt items of a list: those that are busy at once, of each head.
+static int64_t getSplitOfList(AttentionOp op, machine::TargetAttr target) {
+  constexpr int64_t kMostParts = 128;
+  int64_t heads = op.getQuery().getType().getDimSize(1);
+  return ShapedType::isDynamic(heads) || heads == 0
+             ? 1
+             : std::clamp<int64_t>(target.getCores() / heads, 1, kMostParts);
+}
+
 /// Returns the schedule with persistent blocks, if they may pay off; else null.
 /// Blocks of few warps share a multiprocessor, and so do not wait for their
 /// copies. Smaller tiles of keys, and the exact maximum of other scores, have
-/// not been measured.
+/// not been measured. If `areParts`, tiles are few, of packed sequences, and a
+/// list has parts of them.
 static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
                                   const RegionNeeds &needs,
                                   const AttentionShape &shape,
                                   const GpuFootprint &footprint,
-                                  machine::TargetAttr target) {
+                                  machine::TargetAttr target, bool areParts) {
   constexpr int64_t kFewestWarps = 8, kFewestKeys = 64;
   bool isMeasured =
       schedule.getMaximum() == Maximum::Stale ||
@@ -432,16 +432,17 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
   // The result needs memory of its own on its way out, or half of it.
   int64_t output =
       schedule.getQueryTile() * shape.valueDim * shape.elementBytes / 2;
-  if (tiles <= target.getCores() ||
+  if ((tiles <= target.getCores() && !areParts) ||
       footprint.sharedBytes + output > target.getFastMemory())
     return {};
   bool hasSequences = schedule.getOrder() == WorkOrder::LongestFirst &&
                       mayHaveSequences(op.getMask());
+  bool isDealt = areParts || hasSequences ||
+                 areTilesUneven(shape, schedule, needs, target);
   return schedule.with(
       {.queries = hasSequences ? QueryTiles::Sequences : QueryTiles::Aligned,
-       .blocks = hasSequences || areTilesUneven(shape, schedule, needs, target)
-                     ? Blocks::Dealt
-                     : Blocks::Persistent});
+       .blocks = isDealt ? Blocks::Dealt : Blocks::Persistent,
+       .split = areParts ? getSplitOfList(op, target) : 1});
 }
 
 /// Returns the schedule with warp groups that issue their products in turn, if
@@ -597,6 +598,12 @@ static AttentionShape getPricedShape(AttentionOp op, machine::TargetAttr target,
   return shape;
 }
 
+/// Returns true if a list has parts of the tiles of packed sequences.
+static bool hasPartsOfList(const ScheduleChoice &choice) {
+  return choice.schedule.getBlocks() == Blocks::Dealt &&
+         choice.schedule.getSplit() > 1;
+}
+
 double fovea::predictGpuSeconds(AttentionOp op, machine::TargetAttr target,
                                 ScheduleAttr schedule, int64_t length) {
   TileReads tiles = getTileReads(op, target);
@@ -627,6 +634,9 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
          << shape.heads << "x" << shape.queries << "x" << shape.headDim
          << " queries, " << shape.keys << " keys";
 
+  // A few packed queries, as of a prompt, or of sequences that decode.
+  bool areParts = options.typicalRows && getPackedQueries(op) &&
+                  order == WorkOrder::LongestFirst && !op.getInitLse();
   std::optional<KeyOrder> keys = getStaleOrder(op, growth, shape);
   // Where softmax takes longer than products, and a mask is in its way, steps
   // with an earlier maximum gain nothing with three groups of warps (d = 64,
@@ -747,9 +757,11 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
             continue;
           }
           SmallVector<ScheduleAttr> choices = {candidate};
-          if (ScheduleAttr persistent = getPersistent(
-                  candidate, op, needs, shape, footprint, target)) {
+          ScheduleAttr persistent = getPersistent(candidate, op, needs, shape,
+                                                  footprint, target, areParts);
+          if (persistent)
             choices.push_back(persistent);
+          if (persistent && !areParts) {
             if (ScheduleAttr shared = getShared(persistent, op, shape))
               choices.push_back(shared);
             for (ScheduleAttr alone :
@@ -758,7 +770,7 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
                       getClustered(alone, op, shape, target))
                 choices.push_back(clustered);
           }
-          if (!splitSize)
+          if (!splitSize && !areParts)
             appendSplits(choices, candidate, shape, footprint, target,
                          /*isAnyLength=*/sharedKeys && hasAnyLength);
           for (ScheduleAttr choice : llvm::to_vector(choices))
@@ -772,5 +784,10 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
             insertChoice(valid, choice,
                          predictGpuSeconds(shape, target, choice));
         }
+  // With parts a schedule without them is for what has none with them.
+  if (areParts && llvm::any_of(valid, hasPartsOfList))
+    llvm::erase_if(valid, [](const ScheduleChoice &choice) {
+      return !hasPartsOfList(choice);
+    });
   return valid;
 }

@@ -140,6 +140,20 @@ Fold IndexMath::truncDiv(Fold a, Fold b) {
   return y == 1 ? a : emit<arith::DivSIOp>(a, b);
 }
 
+Fold IndexMath::narrowDiv(Fold a, Fold b) {
+  if (constantOf(b))
+    return truncDiv(a, b);
+  auto narrow = [&](Fold number) -> Value {
+    return arith::IndexCastOp::create(*builder, *loc, builder->getI32Type(),
+                                      materialize(number));
+  };
+  Value dividend = narrow(a), divisor = narrow(b);
+  Value quotient = arith::DivUIOp::create(*builder, *loc, dividend, divisor);
+  return arith::IndexCastUIOp::create(*builder, *loc, builder->getIndexType(),
+                                      quotient)
+      .getResult();
+}
+
 Fold IndexMath::min(Fold a, Fold b) {
   std::optional<int64_t> x = constantOf(a), y = constantOf(b);
   if (x && y)

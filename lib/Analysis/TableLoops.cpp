@@ -50,6 +50,61 @@ SmallVector<Value> fovea::fillTables(OpBuilder &builder, Location loc,
           .getResults());
 }
 
+SmallVector<Value> fovea::fillRanges(
+    OpBuilder &builder, Location loc, OpFoldResult items,
+    ArrayRef<OpFoldResult> sizes, Type type,
+    llvm::function_ref<SmallVector<TableRange>(OpBuilder &, Value)> emit) {
+  SmallVector<Value> inits;
+  for (OpFoldResult size : sizes)
+    inits.push_back(tensor::EmptyOp::create(builder, loc, {size}, type));
+  auto body = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
+    ValueRange outs = arguments.drop_front();
+    SmallVector<TableRange> written = emit(nested, arguments.front());
+    auto convert = [&](OpBuilder &builder, Value index) -> Value {
+      if (index.getType() == type)
+        return index;
+      return arith::IndexCastUIOp::create(builder, loc, type, index);
+    };
+    OpFoldResult stride = nested.getIndexAttr(1);
+    SmallVector<Value> slices;
+    for (auto [range, out] : llvm::zip_equal(written, outs)) {
+      Value slice = tensor::ExtractSliceOp::create(
+          nested, loc, out, {range.first}, {range.count}, {stride});
+      Value value = convert(nested, range.value);
+      IndexMath math(nested, loc);
+      Value zero = math.materialize(math.constant(0));
+      if (isConstantIntValue(range.count, 1)) {
+        slices.push_back(
+            tensor::InsertOp::create(nested, loc, value, slice, zero));
+        continue;
+      }
+      auto fill = [&, differ = range.differ](OpBuilder &inner, Location loc,
+                                             Value place, ValueRange carried) {
+        Value element = value;
+        if (differ)
+          element =
+              arith::AddIOp::create(inner, loc, element, convert(inner, place));
+        Value next =
+            tensor::InsertOp::create(inner, loc, element, carried[0], place);
+        scf::YieldOp::create(inner, loc, next);
+      };
+      slices.push_back(
+          scf::ForOp::create(nested, loc, zero, math.materialize(range.count),
+                             math.materialize(math.constant(1)), slice, fill)
+              .getResult(0));
+    }
+    auto parallel = scf::InParallelOp::create(nested, loc);
+    nested.setInsertionPointToStart(parallel.getBody());
+    for (auto [slice, range, out] : llvm::zip_equal(slices, written, outs))
+      tensor::ParallelInsertSliceOp::create(
+          nested, loc, slice, out, {range.first}, {range.count}, {stride});
+  };
+  return llvm::to_vector_of<Value>(
+      scf::ForallOp::create(builder, loc, {items}, inits,
+                            /*mapping=*/std::nullopt, body)
+          .getResults());
+}
+
 Value fovea::countDoublings(IndexMath &math, OpFoldResult span,
                             OpFoldResult step) {
   OpBuilder &builder = math.getBuilder();

@@ -235,11 +235,21 @@ static SizePlace readPlace(Reader &reader) {
   return {operand, unsigned(reader.readNumber())};
 }
 
+static void writePlaceIfAny(Writer &writer, std::optional<SizePlace> place) {
+  writer.write(int64_t(place.has_value()));
+  writePlace(writer, place.value_or(SizePlace()));
+}
+
+static std::optional<SizePlace> readPlaceIfAny(Reader &reader) {
+  bool isThere = reader.readNumber() != 0;
+  SizePlace place = readPlace(reader);
+  return isThere ? std::optional(place) : std::nullopt;
+}
+
 static void writeFewRows(Writer &writer, const FewRows &rows) {
-  writePlace(writer, rows.batch);
+  writePlaceIfAny(writer, rows.batch);
   writePlace(writer, rows.queries);
-  writer.write(int64_t(rows.keys.has_value()));
-  writePlace(writer, rows.keys.value_or(SizePlace()));
+  writePlaceIfAny(writer, rows.keys);
   writer.write(rows.tile);
   writer.write(rows.mostTiles);
   writer.write(rows.mostQueries);
@@ -247,12 +257,9 @@ static void writeFewRows(Writer &writer, const FewRows &rows) {
 
 static FewRows readFewRows(Reader &reader) {
   FewRows rows;
-  rows.batch = readPlace(reader);
+  rows.batch = readPlaceIfAny(reader);
   rows.queries = readPlace(reader);
-  bool hasKeys = reader.readNumber() != 0;
-  SizePlace keys = readPlace(reader);
-  if (hasKeys)
-    rows.keys = keys;
+  rows.keys = readPlaceIfAny(reader);
   rows.tile = reader.readNumber();
   rows.mostTiles = reader.readNumber();
   rows.mostQueries = reader.readNumber();

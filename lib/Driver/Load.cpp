@@ -93,8 +93,9 @@ static bool areFew(const FewRows &rows, llvm::ArrayRef<TensorView> operands) {
   std::optional<int64_t> keys;
   if (rows.keys)
     keys = getSize(operands, *rows.keys);
-  return rows.mostTiles && rows.contain(getSize(operands, rows.batch),
-                                        getSize(operands, rows.queries), keys);
+  int64_t batches = rows.batch ? getSize(operands, *rows.batch) : 1;
+  return rows.mostTiles &&
+         rows.contain(batches, getSize(operands, rows.queries), keys);
 }
 
 static bool areShort(const ShortLengths &lengths,

@@ -84,6 +84,10 @@ class GatherTracer(Tracer):
         size, value_size = int(key.shape[3]), int(value.shape[3])
         page = "?" if self._pages is None else int(key.shape[1])
         length = write_length(self._sizes[2], self.device.type == "cuda")
+        # Several queries of packed sequences are read where they lie, whatever
+        # their number.
+        if is_packed and length != "1":
+            length = "?"
         types = {
             "query": self._write_input(query, "?" if is_packed else length),
             "key": f"tensor<?x{page}x{kv_heads}x{size}x{ELEMENTS[key.dtype]}>",

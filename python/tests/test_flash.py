@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", "2.11")
 
 import fovea
-from fovea import _append, _flash_options, _native, _operator
+from fovea import _append, _flash_options, _gather, _native, _operator, _regions
 from mods import DEVICE
 
 NAN = float("nan")
@@ -416,23 +416,24 @@ def test_kvcache(case):
         check_lse(part[1], exact_lse)
 
 
-def attend_packed(lengths, kv_lengths, size, page=0, heads=16, **options):
+def attend_packed(lengths, kv_lengths, size, page=0, heads=16, group=4, **options):
     """Many queries, packed, on caches of which what lies behind a length is NaN:
     checks each sequence."""
+    kv_heads = heads // group
     batch, room = len(lengths), max(*kv_lengths, 1)
     queries = [randn(n, heads, size, seed=9 + b) for b, n in enumerate(lengths)]
-    rows = [[randn(n, heads // 4, size, seed=50 * kind + b)
+    rows = [[randn(n, kv_heads, size, seed=50 * kind + b)
              for b, n in enumerate(kv_lengths)] for kind in (1, 2)]
     count = -(-room // page) if page else 1
     table = torch.randperm(batch * count).view(batch, count)
     caches = []
     for kind in rows:
-        cache = torch.full((batch, count * (page or room), heads // 4, size), NAN,
+        cache = torch.full((batch, count * (page or room), kv_heads, size), NAN,
                            dtype=kind[0].dtype, device=DEVICE)
         for b, keys in enumerate(kind):
             cache[b, :len(keys)] = keys
         if page:
-            pages = cache.view(batch * count, page, heads // 4, size)
+            pages = cache.view(batch * count, page, kv_heads, size)
             cache = torch.empty_like(pages)
             cache[table.flatten().to(DEVICE)] = pages
         caches.append(cache)
@@ -458,6 +459,15 @@ def attend_packed(lengths, kv_lengths, size, page=0, heads=16, **options):
     ([0, 0, 257], [0, 90, 257]), ([140], [0]), ([20, 190], [310, 190])])
 def test_kvcache_packed_prefill(size, page, lengths, kv_lengths):
     attend_packed(lengths, kv_lengths, size, page, causal=True)
+
+
+@pytest.mark.parametrize("size, page, group", [(64, 0, 4), (128, 16, 4), (128, 0, 1)])
+@pytest.mark.parametrize("lengths, kv_lengths", [
+    ([40], [2500]), ([3, 1, 0, 20, 1], [2100, 500, 700, 2304, 0]),
+    ([2, 2, 2], [3000, 40, 2048])])
+def test_kvcache_packed_few(size, page, group, lengths, kv_lengths):
+    """A few queries on many keys, of which tiles have parts on a GPU."""
+    attend_packed(lengths, kv_lengths, size, page, group=group, causal=True)
 
 
 def test_kvcache_packed_all_keys():
@@ -784,8 +794,8 @@ def count_texts():
 
 
 def test_no_recompilation(count_texts):
-    """Other batches, lengths and numbers of pages have the same kernel; but on a
-    GPU each number of up to 16 packed queries has its own."""
+    """Other batches, lengths, numbers of pages and, from two on, of packed queries
+    have the same kernel."""
     def step(batch, columns, lengths, page=16):
         q = randn(batch, 1, 4, 32)
         cache = randn(batch * columns + 1, page, 2, 32, seed=1)
@@ -801,10 +811,10 @@ def test_no_recompilation(count_texts):
                 cache_batch_idx=slots, causal=True)
         fovea.flash_attn_with_kvcache(
             q, flat, flat, cache_seqlens=max(lengths), causal=True)
-        packed = torch.cat([q[:, 0], q[:, 0]])
+        packed = torch.cat([q[:, 0]] * batch)
         fovea.flash_attn_with_kvcache(
             packed, flat, flat, cache_seqlens=integers(lengths), causal=True,
-            cu_seqlens_q=integers(range(0, 2 * batch + 1, 2)), max_seqlen_q=2)
+            cu_seqlens_q=pack([batch] * batch), max_seqlen_q=batch)
         fovea.flash_attn_varlen_func(
             flat[0, :, :, :], flat[0], flat[0], pack(lengths), pack(lengths),
             causal=True)
@@ -815,6 +825,44 @@ def test_no_recompilation(count_texts):
                                     (7, 2, [3] * 7), (4, 2, [9, 8, 7, 32])):
         step(batch, columns, lengths)
     assert count_texts() == before
+
+
+class Traced(Exception):
+    """Is raised in place of running a graph."""
+
+
+@pytest.mark.parametrize("is_packed, length, size", [
+    (True, 1, "1"), (True, 2, "?"), (True, 16, "?"), (True, 17, "?"),
+    (False, 1, "1"), (False, 2, "2"), (False, 16, "16"), (False, 17, "?")])
+def test_lengths_of_gpu_graphs(is_packed, length, size, monkeypatch):
+    """On a GPU one kernel serves packed queries of any number but one, by loops that
+    copy them and the results as they lie. Few that are not packed are static."""
+    texts = []
+
+    def attend(query, key, value, captures, numbers, text, *_):
+        texts.append(text)
+        raise Traced
+
+    # As if the tensors were in a GPU's memory, and no call was kept.
+    monkeypatch.setattr(_gather, "write_length",
+                        lambda length, _: _regions.write_length(length, True))
+    monkeypatch.setattr(_flash_options, "is_watched", lambda: True)
+    monkeypatch.setattr(_operator, "attention", attend)
+    q, cache = randn(2, length, 4, 32), randn(2, 64, 2, 32, seed=1)
+    options = {"cache_seqlens": integers([20, 30]), "causal": True}
+    if is_packed:
+        q = q.flatten(0, 1)
+        options.update(cu_seqlens_q=pack([length, length]), max_seqlen_q=length)
+    else:
+        options.update(cache_batch_idx=integers([1, 0]))
+    with pytest.raises(Traced):
+        fovea.flash_attn_with_kvcache(q, cache, cache, **options)
+    [text] = texts
+    types = dict(line[1:].split(" = ") for line in text.splitlines()
+                 if line.startswith("!"))
+    name = "queries" if is_packed else "query"
+    assert types[name] == f"tensor<?x4x{size}x32xbf16>"
+    assert text.count(" = scf.forall (") == (0, 1, 2)[is_packed * min(length, 2)]
 
 
 def test_graph_can_be_read():

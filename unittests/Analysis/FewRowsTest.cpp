@@ -7,9 +7,13 @@
 
 #include "fovea/Analysis/FewRows.h"
 
+#include "fovea/Analysis/PackedQueries.h"
+#include "fovea/Analysis/ScheduleModel.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Pipelines/Pipelines.h"
 
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <gtest/gtest.h>
@@ -54,19 +58,119 @@ func.func @f(%lengths: tensor<?xi32>, %q: tensor<{0}x128xbf16>,
 })",
                                      shape, attributes, line, keys);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
-    return findFewRows(
-        *module->getOps<func::FuncOp>().begin(),
-        machine::getTypicalGpu(&context, *machine::GpuArch::find("sm_90a")),
-        {});
+    return findFewRows(*module->getOps<func::FuncOp>().begin(), getTarget(),
+                       {});
+  }
+
+  machine::TargetAttr getTarget() {
+    return machine::getTypicalGpu(&context, *machine::GpuArch::find("sm_90a"));
   }
 
   MLIRContext context;
 };
 
+/// Attention on caches of queries that lie packed, [1, heads, queries, 128],
+/// which a loop copies to those of each sequence, as another one does the
+/// results, back. As in the pipeline, the heads of a group are rows of one.
+class FewPackedRowsTest : public FewRowsTest {
+protected:
+  /// What the tests change of the graph.
+  struct Graph {
+    StringRef heads = "32", keyHeads = "8", keys = "?", attributes = "";
+    bool hasMask = true;
+    /// What a sequence has of the queries: the slice of them or, computed from
+    /// it, its negative.
+    StringRef copied = "%slice";
+  };
+
+  OwningOpRef<ModuleOp> parse(const Graph &graph) {
+    StringRef mask = R"(mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %lengths[%b] : tensor<?xi32>
+    %y = arith.index_cast %x : i32 to index
+    %z = arith.addi %i, %y : index
+    %keep = arith.cmpi sle, %j, %z : index
+    attn.yield %keep : i1
+  })";
+    std::string text =
+        llvm::formatv(R"(
+func.func @f(%lengths: tensor<?xi32>, %starts: tensor<?xi32>,
+    %k: tensor<?x{1}x{2}x128xbf16>, %most: index,
+    %packed: tensor<1x{0}x?x128xbf16>) -> tensor<1x{0}x?x128xbf16> {{
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c0 = arith.constant 0 : index
+  %batch = tensor.dim %k, %c0 : tensor<?x{1}x{2}x128xbf16>
+  %all = tensor.dim %packed, %c2 : tensor<1x{0}x?x128xbf16>
+  %rows = arith.minsi %most, %all : index
+  %room = tensor.empty(%batch, %rows) : tensor<?x{0}x?x128xbf16>
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (tensor<?x{0}x?x128xbf16>) {{
+    %next = arith.addi %b, %c1 : index
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %last = tensor.extract %starts[%next] : tensor<?xi32>
+    %end = arith.index_cast %last : i32 to index
+    %more = arith.subi %end, %start : index
+    %count = arith.minsi %more, %rows : index
+    %slice = tensor.extract_slice %packed[0, 0, %start, 0] [1, {0}, %count, 128] [1, 1, 1, 1]
+      : tensor<1x{0}x?x128xbf16> to tensor<1x{0}x?x128xbf16>
+    %negated = arith.negf %slice : tensor<1x{0}x?x128xbf16>
+    scf.forall.in_parallel {{
+      tensor.parallel_insert_slice {4} into %out[%b, 0, 0, 0] [1, {0}, %count, 128] [1, 1, 1, 1]
+        : tensor<1x{0}x?x128xbf16> into tensor<?x{0}x?x128xbf16>
+    }
+  }
+  %o = attn.attention %q, %k, %k scale(0.125) {5} {3} : tensor<?x{0}x?x128xbf16>, tensor<?x{1}x{2}x128xbf16>,
+    tensor<?x{1}x{2}x128xbf16> -> tensor<?x{0}x?x128xbf16>
+  %results = tensor.empty(%all) : tensor<1x{0}x?x128xbf16>
+  %back = scf.forall (%b) in (%batch) shared_outs(%out = %results) -> (tensor<1x{0}x?x128xbf16>) {{
+    %next = arith.addi %b, %c1 : index
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %last = tensor.extract %starts[%next] : tensor<?xi32>
+    %end = arith.index_cast %last : i32 to index
+    %more = arith.subi %end, %start : index
+    %count = arith.minsi %more, %rows : index
+    %slice = tensor.extract_slice %o[%b, 0, 0, 0] [1, {0}, %count, 128] [1, 1, 1, 1]
+      : tensor<?x{0}x?x128xbf16> to tensor<1x{0}x?x128xbf16>
+    scf.forall.in_parallel {{
+      tensor.parallel_insert_slice %slice into %out[0, 0, %start, 0] [1, {0}, %count, 128] [1, 1, 1, 1]
+        : tensor<1x{0}x?x128xbf16> into tensor<1x{0}x?x128xbf16>
+    }
+  }
+  return %back : tensor<1x{0}x?x128xbf16>
+})",
+                      graph.heads, graph.keyHeads, graph.keys, graph.attributes,
+                      graph.copied, graph.hasMask ? mask : "");
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    (*module)->setAttr(machine::kTargetAttrName, getTarget());
+    PassManager manager(&context);
+    manager.addPass(createAttnPackGroups());
+    EXPECT_TRUE(succeeded(manager.run(*module)));
+    return module;
+  }
+
+  FewRowsOfCodes findAll(const Graph &graph) {
+    OwningOpRef<ModuleOp> module = parse(graph);
+    return findFewRows(*module->getOps<func::FuncOp>().begin(), getTarget(),
+                       {});
+  }
+
+  ScheduleAttr select(const Graph &graph, const ScheduleOptions &options) {
+    OwningOpRef<ModuleOp> module = parse(graph);
+    ScheduleAttr schedule;
+    module->walk([&](AttentionOp op) {
+      schedule = selectSchedule(op, getTarget(), options);
+    });
+    return schedule;
+  }
+};
+
 TEST_F(FewRowsTest, AreThoseThatLeaveMultiprocessorsIdle) {
   FewRows rows = find("?x32x?");
-  EXPECT_EQ(rows.batch.operand, 1u);
-  EXPECT_EQ(rows.batch.dim, 0u);
+  ASSERT_TRUE(rows.batch);
+  EXPECT_EQ(rows.batch->operand, 1u);
+  EXPECT_EQ(rows.batch->dim, 0u);
   EXPECT_EQ(rows.queries.operand, 1u);
   EXPECT_EQ(rows.queries.dim, 2u);
   ASSERT_TRUE(rows.keys);
@@ -86,7 +190,8 @@ TEST_F(FewRowsTest, HaveCodeOfTheirOwnIfTheyAreFewer) {
   EXPECT_EQ(codes[0].tile, 64);
   EXPECT_GT(codes[0].mostTiles, 0);
   EXPECT_TRUE(codes[0].contain(1, 64, 8192));
-  // Those of two tiles take longer in twice as many parts.
+  EXPECT_TRUE(codes[0].contain(2, 64, 8192));
+  // Two tiles of one sequence take longer in twice as many parts.
   EXPECT_FALSE(codes[0].contain(1, 65, 8192));
   EXPECT_TRUE(codes[1].contain(1, 65, 8192));
 }
@@ -135,6 +240,85 @@ TEST_F(FewRowsTest, AreNoneWithASchedule) {
                            "longest_first, warps = 4, stages = 2>}")
                 .mostTiles,
             0);
+}
+
+TEST_F(FewPackedRowsTest, AreThoseOfAllSequences) {
+  FewRowsOfCodes codes = findAll({});
+  // One more code serves all numbers of them.
+  EXPECT_EQ(codes[0].mostTiles, 0);
+  const FewRows &rows = codes[1];
+  EXPECT_FALSE(rows.batch);
+  EXPECT_EQ(rows.queries.operand, 4u);
+  EXPECT_EQ(rows.queries.dim, 2u);
+  ASSERT_TRUE(rows.keys);
+  EXPECT_EQ(rows.keys->operand, 2u);
+  EXPECT_EQ(rows.keys->dim, 2u);
+}
+
+TEST_F(FewPackedRowsTest, LeaveMultiprocessorsIdle) {
+  // The 4 heads of a group are rows of one, of 8, each of which has 16 of the
+  // 132 multiprocessors.
+  FewRows rows = findAll({}).back();
+  ScheduleAttr schedule = select({}, {.typicalRows = 128});
+  ASSERT_TRUE(schedule);
+  EXPECT_EQ(rows.tile, schedule.getQueryTile() / 4);
+  EXPECT_EQ(rows.mostTiles, 16);
+  EXPECT_TRUE(rows.contain(1, 1, 8192));
+  EXPECT_TRUE(rows.contain(1, 16 * rows.tile, 8192));
+  EXPECT_FALSE(rows.contain(1, 16 * rows.tile + 1, 8192));
+  // Where no heads share keys, all are heads.
+  FewRows single = findAll({.keyHeads = "32"}).back();
+  EXPECT_EQ(single.mostTiles, 4);
+  EXPECT_EQ(single.tile,
+            select({.keyHeads = "32"}, {.typicalRows = 128}).getQueryTile());
+  EXPECT_FALSE(single.batch);
+}
+
+TEST_F(FewPackedRowsTest, HaveManyKeysWhateverTheirNumber) {
+  FewRows rows = findAll({}).back();
+  for (int64_t queries : {int64_t(1), 16 * rows.tile}) {
+    EXPECT_TRUE(rows.contain(1, queries, 2048)) << queries;
+    EXPECT_FALSE(rows.contain(1, queries, 2047)) << queries;
+  }
+  // Unlike those of a batch.
+  EXPECT_GT(16 * rows.tile * FewRows::kKeysPerQuery, 2048);
+}
+
+TEST_F(FewPackedRowsTest, HaveScheduleWithPartsOfTheirOwn) {
+  ScheduleAttr few = select({}, {.typicalRows = 128});
+  ASSERT_TRUE(few);
+  EXPECT_EQ(few.getBlocks(), Blocks::Dealt);
+  EXPECT_EQ(few.getSplit(), 16);
+  ScheduleAttr general = select({}, {});
+  ASSERT_TRUE(general);
+  EXPECT_EQ(general.getSplit(), 1);
+}
+
+TEST_F(FewPackedRowsTest, AreNoneWithASchedule) {
+  for (StringRef attributes :
+       {"{schedule = #attn.schedule<tile = 64x64, order = longest_first, warps "
+        "= 4, stages = 2>}",
+        "{split_size = 512 : i64}"})
+    for (const FewRows &rows : findAll({.attributes = attributes}))
+      EXPECT_EQ(rows.mostTiles, 0) << attributes.str();
+}
+
+TEST_F(FewPackedRowsTest, AreNoneWhereHeadsKeepMultiprocessorsBusy) {
+  Graph graph = {.heads = "128", .keyHeads = "128"};
+  for (const FewRows &rows : findAll(graph))
+    EXPECT_EQ(rows.mostTiles, 0);
+}
+
+TEST_F(FewPackedRowsTest, AreNoneWithoutAMask) {
+  // No tile takes longer than others, and none are listed.
+  for (const FewRows &rows : findAll({.hasMask = false}))
+    EXPECT_EQ(rows.mostTiles, 0);
+}
+
+TEST_F(FewPackedRowsTest, AreThoseThatLieInAnOperand) {
+  // Those that are computed in front lie nowhere.
+  FewRows rows = findAll({.copied = "%negated"}).back();
+  EXPECT_EQ(rows.mostTiles, 0);
 }
 
 } // namespace

@@ -26,7 +26,8 @@ CompiledCode makeCode() {
   first.messages = {"{0} is not {1}", ""};
   first.shortLengths.places = {{0, 1}};
   first.shortLengths.add(2048);
-  first.fewRows[1] = {{1, 0}, {1, 2}, SizePlace{2, 3}, 64, 5, 70};
+  first.fewRows[0] = {std::nullopt, {3, 2}, std::nullopt, 16, 9};
+  first.fewRows[1] = {SizePlace{1, 0}, {1, 2}, SizePlace{2, 3}, 64, 5, 70};
   first.testsOperands = true;
   CompiledCode::Function &second = code.functions.emplace_back();
   second.signature.name = "other";
@@ -65,8 +66,16 @@ TEST(CompiledCode, IsReadAsItWasWritten) {
   EXPECT_TRUE(first.shortLengths.contain(2048));
   EXPECT_FALSE(first.shortLengths.contain(1984));
   EXPECT_EQ(code->functions[1].shortLengths.steps, 0u);
-  EXPECT_EQ(first.fewRows[0].mostTiles, 0);
-  EXPECT_EQ(first.fewRows[1].batch.operand, 1u);
+  // Packed queries have no batch.
+  EXPECT_FALSE(first.fewRows[0].batch);
+  EXPECT_EQ(first.fewRows[0].queries.operand, 3u);
+  EXPECT_EQ(first.fewRows[0].queries.dim, 2u);
+  EXPECT_FALSE(first.fewRows[0].keys);
+  EXPECT_EQ(first.fewRows[0].tile, 16);
+  EXPECT_EQ(first.fewRows[0].mostTiles, 9);
+  ASSERT_TRUE(first.fewRows[1].batch);
+  EXPECT_EQ(first.fewRows[1].batch->operand, 1u);
+  EXPECT_EQ(first.fewRows[1].batch->dim, 0u);
   EXPECT_EQ(first.fewRows[1].queries.dim, 2u);
   ASSERT_TRUE(first.fewRows[1].keys);
   EXPECT_EQ(first.fewRows[1].keys->operand, 2u);
@@ -74,6 +83,7 @@ TEST(CompiledCode, IsReadAsItWasWritten) {
   EXPECT_EQ(first.fewRows[1].tile, 64);
   EXPECT_EQ(first.fewRows[1].mostTiles, 5);
   EXPECT_EQ(first.fewRows[1].mostQueries, 70);
+  EXPECT_FALSE(code->functions[1].fewRows[1].batch);
   EXPECT_FALSE(code->functions[1].fewRows[1].keys);
   EXPECT_EQ(code->functions[1].fewRows[1].mostTiles, 0);
   EXPECT_TRUE(first.testsOperands);

@@ -32,10 +32,14 @@ struct FewRows {
   /// heads on 8, d = 128, 4k keys, us, by the first and by the second: 32
   /// queries 22.8 and 29.9, 128 42.4 and 36.3.)
   static constexpr std::array<int64_t, 2> kTypical = {64, 128};
-  /// As many keys for each query, and in all, make up for merging the parts.
+  /// As many keys for each query of a batch, and in all, make up for merging
+  /// the parts.
   static constexpr int64_t kKeysPerQuery = 8, kFewestKeys = 2048;
 
-  SizePlace batch, queries;
+  /// The number of batches, and of queries of each; without one, of sequences
+  /// that lie packed, the number of all queries.
+  std::optional<SizePlace> batch;
+  SizePlace queries;
   /// None where the number of keys is no operand's size, as that of a table of
   /// pages; there are many then.
   std::optional<SizePlace> keys;
@@ -47,12 +51,13 @@ struct FewRows {
 
   bool contain(int64_t numBatches, int64_t numQueries,
                std::optional<int64_t> numKeys) const {
+    int64_t keysPerQuery = batch ? kKeysPerQuery : 0;
     return numBatches > 0 && numQueries > 0 && numBatches <= mostTiles &&
            numQueries <= mostQueries &&
            int64_t(llvm::divideCeil(numQueries, tile)) * numBatches <=
                mostTiles &&
            (!numKeys ||
-            *numKeys >= std::max(kFewestKeys, kKeysPerQuery * numQueries));
+            *numKeys >= std::max(kFewestKeys, keysPerQuery * numQueries));
   }
 };
 

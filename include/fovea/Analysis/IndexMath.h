@@ -47,6 +47,10 @@ public:
   Fold floorDiv(Fold a, Fold b);
   Fold ceilDiv(Fold a, Fold b);
   Fold truncDiv(Fold a, Fold b);
+  /// The quotient, rounded down, of numbers that are not negative and fit in 32
+  /// bits, as those of tiles and keys do: on GPUs a division of 64 bits is a
+  /// branch, behind which what a kernel reads first would wait.
+  Fold narrowDiv(Fold a, Fold b);
   Fold min(Fold a, Fold b);
   Fold max(Fold a, Fold b);
 

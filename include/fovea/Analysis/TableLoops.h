@@ -26,6 +26,26 @@ fillTables(mlir::OpBuilder &builder, mlir::Location loc,
            llvm::ArrayRef<mlir::OpFoldResult> shape,
            llvm::ArrayRef<mlir::Type> types, FillTablesFn emit);
 
+/// Elements of a table that an item owns.
+struct TableRange {
+  mlir::OpFoldResult first, count;
+  /// What they are, or, if they differ, the first, which each is one more than
+  /// the last of.
+  mlir::Value value;
+  bool differ = false;
+};
+
+/// Emits a parallel loop over so many items that fills tables, tensors of these
+/// sizes with elements of `type`. Each item owns the elements that `emit`
+/// returns, for each table, whose values may be indices.
+llvm::SmallVector<mlir::Value>
+fillRanges(mlir::OpBuilder &builder, mlir::Location loc,
+           mlir::OpFoldResult items, llvm::ArrayRef<mlir::OpFoldResult> sizes,
+           mlir::Type type,
+           llvm::function_ref<llvm::SmallVector<TableRange>(mlir::OpBuilder &,
+                                                            mlir::Value item)>
+               emit);
+
 /// Emits the binary logarithm of the number of steps that a span takes, rounded
 /// up, as an i32; 0 for none. Blocks that get items when they are free need no
 /// more order than that, and take those of one sequence after those of another,

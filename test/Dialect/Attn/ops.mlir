@@ -127,6 +127,9 @@ func.func @fused(%q: tensor<2x16x?x64xf16>, %k: tensor<2x4x?x64xf16>, %v: tensor
   // CHECK: schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale, split = 128>
   %z = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = linear, split = 128, warps = 4, stages = 2, maximum = stale>}
     : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>
+  // CHECK: schedule = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, blocks = dealt, split = 16>
+  %items = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = longest_first, split = 16, warps = 4, stages = 2, blocks = dealt>}
+    : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>
   // CHECK: schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>
   %x = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 1>}
     : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>

@@ -170,7 +170,7 @@
 
 // -----
 
-// expected-error@+1 {{split must be 1 where blocks are persistent, but is 2}}
+// expected-error@+1 {{split must be 1 where blocks are shared, but is 2}}
 #shared_parts = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, blocks = shared, split = 2>
 
 // -----

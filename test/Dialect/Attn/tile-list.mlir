@@ -3,7 +3,7 @@
 
 // Blocks get tiles when they are free, so a loop in front lists the tiles that packed
 // sequences have, and no block gets one without a row. Each of the tiles that sequences
-// may have is of a batch and has a place there.
+// may have is of a batch, and those that there are have a place there.
 
 // CHECK-LABEL: func @listed
 // CHECK-SAME:    %[[QUERY:[^:]*]]: tensor<?x2x?x64xbf16>, %[[KEY:[^:]*]]: tensor<?x2x?x64xbf16>, %[[STARTS:[^:]*]]: tensor<?xi32>, %[[LENGTHS:[^:]*]]: tensor<?xi32>
@@ -11,8 +11,15 @@
 // CHECK-DAG:   %[[BATCH:.*]] = tensor.dim %[[QUERY]], %c0
 // CHECK:       %[[MOST:.*]] = arith.ceildivsi %[[ROWS]], %c64
 // CHECK-NEXT:  %[[SIZE:.*]] = arith.muli %[[BATCH]], %[[MOST]]
-// CHECK:       %[[LIST:.*]]:3 = scf.forall (%[[W:.*]]) in (%[[SIZE]]) shared_outs(%[[BOUT:.*]] = %{{.*}}, %[[TOUT:.*]] = %{{.*}}, %[[UOUT:.*]] = %{{.*}}) -> (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) {
-// CHECK-NEXT:    %[[B:.*]] = arith.divsi %[[W]], %[[MOST]]
+// CHECK:       %[[HASANY:.*]] = arith.cmpi sgt, %[[SIZE]], %c0
+// CHECK-NEXT:  %[[MORE1:.*]] = arith.addi %[[SIZE]], %c1
+// CHECK-NEXT:  %[[OWNERS:.*]] = arith.select %[[HASANY]], %[[MORE1]], %c0
+// CHECK:       %[[LIST:.*]]:3 = scf.forall (%[[W:.*]]) in (%[[OWNERS]]) shared_outs(%[[BOUT:.*]] = %{{.*}}, %[[TOUT:.*]] = %{{.*}}, %[[UOUT:.*]] = %{{.*}}) -> (tensor<?xi32>, tensor<?xi32>, tensor<1xi32>) {
+// One more than all tiles owns what is behind them.
+// CHECK-NEXT:    %[[ISEND:.*]] = arith.cmpi eq, %[[W]], %[[SIZE]]
+// CHECK-NEXT:    %[[ANYB:.*]] = arith.divsi %[[W]], %[[MOST]]
+// CHECK-NEXT:    %[[LASTB:.*]] = arith.addi %[[BATCH]], %c-1
+// CHECK-NEXT:    %[[B:.*]] = arith.minsi %[[ANYB]], %[[LASTB]]
 // CHECK-NEXT:    %[[BEFORE:.*]] = arith.muli %[[B]], %[[MOST]]
 // CHECK-NEXT:    %[[T:.*]] = arith.subi %[[W]], %[[BEFORE]]
 // A sequence has tiles of its own number, none of fewer than no rows.
@@ -23,11 +30,11 @@
 // The keys of the last tile are those that the loop over keys would end at, and earlier
 // tiles see less by the queries that they are in front of it.
 // CHECK-NEXT:    %[[LAST:.*]] = arith.addi %[[TILES]], %c-1
-// CHECK-NEXT:    %[[BEHIND:.*]] = arith.subi %[[LAST]], %[[T]]
 // CHECK-NEXT:    %[[ANY:.*]] = arith.maxsi %[[LAST]], %c0
 // CHECK-NEXT:    %[[ROW:.*]] = arith.muli %[[ANY]], %c64
 // CHECK:         tensor.extract %[[LENGTHS]][%[[B]]]
 // CHECK:         %[[END:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
+// CHECK-NEXT:    %[[BEHIND:.*]] = arith.subi %[[LAST]], %[[T]]
 // CHECK-NEXT:    %[[LESS:.*]] = arith.muli %[[BEHIND]], %c64
 // CHECK-NEXT:    %[[KEYS:.*]] = arith.subi %[[END]], %[[LESS]]
 // The powers of two that so many steps of 32 keys are between.
@@ -46,51 +53,58 @@
 // CHECK-NEXT:    %[[GREATEST:.*]] = arith.muli %[[POWER]], %c32
 // A tile is behind those of other sequences that see more, also by the last digits if
 // the sequence is in front, and behind later ones of its own.
-// CHECK-NEXT:    %[[SUMS:.*]]:3 = scf.for %[[O:.*]] = %c0 to %[[BATCH]] step %c1 iter_args(%[[SUM:.*]] = %c0, %[[USED:.*]] = %c0, %[[MISSED:.*]] = %c0)
+// CHECK-NEXT:    %[[SUMS:.*]]:2 = scf.for %[[O:.*]] = %c0 to %[[BATCH]] step %c1 iter_args(%[[SUM:.*]] = %c0, %[[USED:.*]] = %c0)
 // CHECK:           %[[OTHERS:.*]] = arith.minsi %{{.*}}, %[[MOST]]
+// CHECK:           %[[OTHEREND:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
 // CHECK-NEXT:      %[[FRONT:.*]] = arith.cmpi slt, %[[O]], %[[B]]
 // CHECK-NEXT:      %[[LIMIT:.*]] = arith.select %[[FRONT]], %[[LEAST]], %[[GREATEST]]
-// CHECK:           %[[OTHEREND:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
 // CHECK-NEXT:      %[[MORE:.*]] = arith.subi %[[OTHEREND]], %[[LIMIT]]
 // CHECK-NEXT:      %[[SEE:.*]] = arith.ceildivsi %[[MORE]], %c64
 // CHECK-NEXT:      %[[SEEN:.*]] = arith.minsi %[[SEE]], %[[OTHERS]]
 // CHECK-NEXT:      %[[AHEAD:.*]] = arith.maxsi %[[SEEN]], %c0
 // CHECK-NEXT:      %[[ISOWN:.*]] = arith.cmpi eq, %[[O]], %[[B]]
 // CHECK-NEXT:      %[[TERM:.*]] = arith.select %[[ISOWN]], %[[BEHIND]], %[[AHEAD]]
-// CHECK-NEXT:      %[[ABSENT:.*]] = arith.subi %[[MOST]], %[[OTHERS]]
-// CHECK-NEXT:      %[[GAP:.*]] = arith.select %[[FRONT]], %[[ABSENT]], %c0
 // CHECK-NEXT:      %[[SUM1:.*]] = arith.addi %[[SUM]], %[[TERM]]
 // CHECK-NEXT:      %[[USED1:.*]] = arith.addi %[[USED]], %[[OTHERS]]
-// CHECK-NEXT:      %[[MISSED1:.*]] = arith.addi %[[MISSED]], %[[GAP]]
-// CHECK-NEXT:      scf.yield %[[SUM1]], %[[USED1]], %[[MISSED1]]
-// Tiles that there are not come behind all others.
-// CHECK:         %[[BEHINDALL:.*]] = arith.addi %[[SUMS]]#1, %[[SUMS]]#2
-// CHECK-NEXT:    %[[PAST:.*]] = arith.subi %[[T]], %[[TILES]]
-// CHECK-NEXT:    %[[END:.*]] = arith.addi %[[BEHINDALL]], %[[PAST]]
-// CHECK-NEXT:    %[[IS:.*]] = arith.cmpi slt, %[[T]], %[[TILES]]
-// CHECK-NEXT:    %[[PLACE:.*]] = arith.select %[[IS]], %[[SUMS]]#0, %[[END]]
-// CHECK-DAG:     %[[B32:.*]] = arith.index_castui %[[B]] : index to i32
-// CHECK-DAG:     %[[BROW:.*]] = tensor.insert %[[B32]] into
-// CHECK-DAG:     %[[T32:.*]] = arith.index_castui %[[T]] : index to i32
-// CHECK-DAG:     %[[TROW:.*]] = tensor.insert %[[T32]] into
-// CHECK-DAG:     %[[U32:.*]] = arith.index_castui %[[SUMS]]#1 : index to i32
-// CHECK-DAG:     %[[UROW:.*]] = tensor.insert %[[U32]] into
+// CHECK-NEXT:      scf.yield %[[SUM1]], %[[USED1]]
+// Tiles that there are not own nothing of the list. What no tile is in owns the last one
+// more: blocks ask there before they end.
+// CHECK:         %[[IS:.*]] = arith.cmpi slt, %[[T]], %[[TILES]]
+// CHECK-NEXT:    %[[ONEOF:.*]] = arith.select %[[IS]], %c1, %c0
+// CHECK-NEXT:    %[[ENDPLACE:.*]] = arith.select %[[ISEND]], %[[SUMS]]#1, %c0
+// CHECK-NEXT:    %[[PLACE:.*]] = arith.select %[[IS]], %[[SUMS]]#0, %[[ENDPLACE]]
+// CHECK-NEXT:    %[[REST:.*]] = arith.subi %[[SIZE]], %[[SUMS]]#1
+// CHECK-NEXT:    %[[OWNED:.*]] = arith.select %[[ISEND]], %[[REST]], %[[ONEOF]]
+// CHECK-DAG:     %[[OWNSUSED:.*]] = arith.select %[[ISEND]], %c1, %c0
+// CHECK-DAG:     %[[ITSB:.*]] = arith.select %[[ISEND]], %c0, %[[B]]
+// CHECK-DAG:     %[[ITST:.*]] = arith.select %[[ISEND]], %c0, %[[T]]
+// CHECK:         %[[BOLD:.*]] = tensor.extract_slice %[[BOUT]][%[[PLACE]]] [%[[OWNED]]] [1]
+// CHECK-NEXT:    %[[B32:.*]] = arith.index_castui %[[ITSB]] : index to i32
+// CHECK-NEXT:    %[[BROW:.*]] = scf.for %[[E:.*]] = %c0 to %[[OWNED]] step %c1 iter_args(%[[BNEW:.*]] = %[[BOLD]])
+// CHECK-NEXT:      tensor.insert %[[B32]] into %[[BNEW]][%[[E]]]
+// CHECK:         %[[TOLD:.*]] = tensor.extract_slice %[[TOUT]][%[[PLACE]]] [%[[OWNED]]] [1]
+// CHECK-NEXT:    %[[T32:.*]] = arith.index_castui %[[ITST]] : index to i32
+// CHECK-NEXT:    %[[TROW:.*]] = scf.for %[[F:.*]] = %c0 to %[[OWNED]] step %c1 iter_args(%[[TNEW:.*]] = %[[TOLD]])
+// CHECK-NEXT:      tensor.insert %[[T32]] into %[[TNEW]][%[[F]]]
+// CHECK:         %[[UOLD:.*]] = tensor.extract_slice %[[UOUT]][0] [%[[OWNSUSED]]] [1]
+// CHECK-NEXT:    %[[U32:.*]] = arith.index_castui %[[SUMS]]#1 : index to i32
+// CHECK-NEXT:    %[[UROW:.*]] = scf.for %[[G:.*]] = %c0 to %[[OWNSUSED]] step %c1 iter_args(%[[UNEW:.*]] = %[[UOLD]])
+// CHECK-NEXT:      tensor.insert %[[U32]] into %[[UNEW]][%[[G]]]
 // CHECK:         scf.forall.in_parallel {
-// CHECK-NEXT:      tensor.parallel_insert_slice %[[BROW]] into %[[BOUT]][%[[PLACE]]] [1] [1]
-// CHECK-NEXT:      tensor.parallel_insert_slice %[[TROW]] into %[[TOUT]][%[[PLACE]]] [1] [1]
-// CHECK-NEXT:      tensor.parallel_insert_slice %[[UROW]] into %[[UOUT]][%[[PLACE]]] [1] [1]
+// CHECK-NEXT:      tensor.parallel_insert_slice %[[BROW]] into %[[BOUT]][%[[PLACE]]] [%[[OWNED]]] [1]
+// CHECK-NEXT:      tensor.parallel_insert_slice %[[TROW]] into %[[TOUT]][%[[PLACE]]] [%[[OWNED]]] [1]
+// CHECK-NEXT:      tensor.parallel_insert_slice %[[UROW]] into %[[UOUT]][0] [%[[OWNSUSED]]] [1]
 // The loop over tiles ends behind those that there are, and has one batch.
-// CHECK:       %[[HAS:.*]] = arith.cmpi sgt, %[[SIZE]], %c0
-// CHECK-NEXT:  %[[ALL32:.*]] = tensor.extract %[[LIST]]#2[%c0]
+// CHECK:       %[[ALL32:.*]] = tensor.extract %[[LIST]]#2[%c0]
 // CHECK-NEXT:  %[[ALL:.*]] = arith.index_castui %[[ALL32]] : i32 to index
-// CHECK-NEXT:  %[[COUNT:.*]] = arith.select %[[HAS]], %[[ALL]], %c0
-// CHECK-NEXT:  %[[LASTTILE:.*]] = arith.addi %[[MOST]], %c-1
+// CHECK-NEXT:  %[[COUNT:.*]] = arith.select %[[HASANY]], %[[ALL]], %c0
 // CHECK-NEXT:  %[[UPPER:.*]] = arith.minsi %[[COUNT]], %[[SIZE]]
 // CHECK-NEXT:  scf.forall (%[[H:.*]], %[[N:.*]]) in (2, %[[UPPER]])
 // CHECK-NEXT:    %[[BATCH32:.*]] = tensor.extract %[[LIST]]#0[%[[N]]]
 // CHECK-NEXT:    %[[OWNBATCH:.*]] = arith.index_castui %[[BATCH32]]
 // CHECK-NEXT:    %[[TILE32:.*]] = tensor.extract %[[LIST]]#1[%[[N]]]
 // CHECK-NEXT:    %[[TILE:.*]] = arith.index_castui %[[TILE32]]
+// CHECK-NEXT:    %[[LASTTILE:.*]] = arith.addi %[[MOST]], %c-1
 // CHECK-NEXT:    %[[LEASTTILE:.*]] = arith.minsi %[[TILE]], %[[LASTTILE]]
 // CHECK-NEXT:    %[[I:.*]] = arith.muli %[[LEASTTILE]], %c64
 // CHECK-NOT:     %[[N]]

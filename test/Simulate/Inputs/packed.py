@@ -14,6 +14,9 @@ LISTS = {
     "one": ([0, 300], [320]),
     "empty": ([7, 7], [20]),
     "none": ([0], []),
+    # Rows of each sequence: 3, 40, 1, 0, 20.
+    "long": ([0, 3, 43, 44, 44, 64], [700, 300, 90, 10, 640]),
+    "prompt": ([0, 40], [700]),
 }
 for name, (starts, lengths) in LISTS.items():
     np.save(f"{folder}/{name}-starts.npy", np.array(starts, dtype=np.int32))

@@ -250,7 +250,7 @@ void AttnDialect::registerAttributes() {
 
 int64_t ScheduleAttr::countParts(int64_t keys) const {
   if (!getSplitSize())
-    return getSplit();
+    return isSplit() ? getSplit() : 1;
   return std::max<int64_t>(llvm::divideCeil(keys, getSplitSize()), 1);
 }
 
@@ -284,9 +284,9 @@ LogicalResult ScheduleAttr::verify(
   if (split < 1 || split > kMostParts)
     return emitError() << "split must be 1 to " << kMostParts << ", but is "
                        << split;
-  if (split > 1 && blocks != Blocks::Tiles)
-    return emitError() << "split must be 1 where blocks are persistent, but is "
-                       << split;
+  if (split > 1 && blocks != Blocks::Tiles && blocks != Blocks::Dealt)
+    return emitError() << "split must be 1 where blocks are "
+                       << stringifyEnum(blocks) << ", but is " << split;
   if (splitSize < 0 || splitSize % keyTile)
     return emitError() << "split must be fixed to a multiple of the " << keyTile
                        << " keys of a tile, but is to " << splitSize;

@@ -381,7 +381,10 @@ def AttnTile : Pass<"attn-tile"> {
     copies from, if it copies as many. A loop over keys has no step for a tile
     without a row. Where `blocks = dealt`, an `scf.forall` in front lists the
     tiles that have a row, by the binary digits of the number of their steps, and
-    the loop over tiles runs through the list.
+    the loop over tiles runs through the list. With `split` too, tiles that see
+    more than their share of all keys are several items of the list, its first
+    ones: each writes its sums to a workspace, and a loop behind merges them where
+    the rows lie. If anything else is computed of the tiles, they are whole.
 
     Work around attention is also computed per tile, while the tile is near:
 

@@ -72,11 +72,14 @@ struct Selection {
   int64_t stride, atOnce;
 };
 
-/// Emits sums for a few features.
+/// Emits sums for a few features of a row, whose number is given where there
+/// are several.
 class FeatureSums {
 public:
-  FeatureSums(OpBuilder &builder, Location loc, Type type, ValueRange features)
-      : builder(builder), loc(loc), f{builder, loc, type}, features(features) {}
+  FeatureSums(OpBuilder &builder, Location loc, Type type, ValueRange row,
+              ValueRange features)
+      : builder(builder), loc(loc), f{builder, loc, type}, ofRow(row),
+        features(features) {}
 
   Sums addAll(ArrayRef<Sums> parts);
   /// Adds up the selected ones of the first `count`, i32, parts of `row`.
@@ -84,7 +87,7 @@ public:
 
 private:
   FeatureSums inside(OpBuilder &nested) const {
-    return FeatureSums(nested, loc, f.type, features);
+    return FeatureSums(nested, loc, f.type, ofRow, features);
   }
   Sums addSome(const RowParts &row, Value count, const Selection &selection,
                std::optional<Sums> before = std::nullopt);
@@ -95,7 +98,7 @@ private:
   OpBuilder &builder;
   Location loc;
   Formula f;
-  ValueRange features;
+  ValueRange ofRow, features;
 };
 
 } // namespace
@@ -159,18 +162,21 @@ Sums FeatureSums::addSome(const RowParts &row, Value count,
         f.make<arith::CmpIOp>(arith::CmpIPredicate::slt, place, count);
     Value nearest = f.make<arith::MinSIOp>(place, last);
     Value part = f.make<arith::IndexCastOp>(builder.getIndexType(), nearest);
-    auto get = [&](Value tensor, ValueRange place) -> Value {
+    auto get = [&](Value tensor, ValueRange feature) -> Value {
+      SmallVector<Value> place = {part};
+      llvm::append_range(place, ofRow);
+      llvm::append_range(place, feature);
       return f.make<tensor::ExtractOp>(tensor, place);
     };
-    Value lse = get(row.lses, part);
+    Value lse = get(row.lses, {});
     Sums read = {f.select(exists, lse, f.number(-kInfinity)),
-                 get(row.rests, part),
+                 get(row.rests, {}),
                  {},
                  {}};
     // What is read again may be infinite.
     for (Value feature : features)
-      read.outputs.push_back(f.select(
-          exists, get(row.outputs, ValueRange{part, feature}), f.number(0)));
+      read.outputs.push_back(
+          f.select(exists, get(row.outputs, feature), f.number(0)));
     parts.push_back(std::move(read));
   }
   return addAll(parts);
@@ -231,7 +237,8 @@ emitPoints(OpBuilder &builder, Location loc, ValueRange rooms,
 }
 
 namespace {
-/// The sums of groups of the parts of a row, [groups, threads] each.
+/// The sums of groups of the parts of a row, or of each of several, [groups,
+/// threads] each.
 struct GroupSums {
   int64_t count;
   /// The threads of a group. Features of a thread are so far apart.
@@ -241,31 +248,39 @@ struct GroupSums {
 } // namespace
 
 /// Emits the sums of the `count` parts of `row`, usually at most so many, by
-/// groups of threads, which have a few parts each.
+/// groups of threads, which have a few parts each. `shape` is that of the
+/// outputs, [features] of one row or [rows, features].
 static GroupSums addGroups(OpBuilder &builder, Location loc,
                            const RowParts &row, Value count, int64_t usual,
-                           int64_t features) {
-  int64_t perThread = kFeaturesOfThread;
+                           ArrayRef<int64_t> shape) {
+  int64_t features = shape.back(), perThread = kFeaturesOfThread;
+  ArrayRef<int64_t> rows = shape.drop_back();
   while (features % perThread)
     perThread /= 2;
   GroupSums groups;
   groups.threads = features / perThread;
-  int64_t most = std::min<int64_t>(kMostThreads / groups.threads,
+  int64_t ofGroup = groups.threads * llvm::product_of(rows);
+  int64_t most = std::min<int64_t>(kMostThreads / ofGroup,
                                    llvm::divideCeil(usual, kFewParts));
   groups.count = llvm::bit_floor<uint64_t>(std::max<int64_t>(most, 1));
-  int64_t atOnce = std::clamp(kPartsOfThreads / (groups.count * groups.threads),
-                              kFewParts, kManyParts);
+  // Where a block has several rows, more blocks have room.
+  int64_t atOnce = rows.empty()
+                       ? std::clamp(kPartsOfThreads / (groups.count * ofGroup),
+                                    kFewParts, kManyParts)
+                       : kFewParts;
   auto type = cast<FloatType>(getElementTypeOrSelf(row.outputs));
-  Value room = tensor::EmptyOp::create(
-      builder, loc, ArrayRef{groups.count, groups.threads}, type);
+  SmallVector<int64_t> points(rows);
+  llvm::append_range(points, ArrayRef{groups.count, groups.threads});
+  Value room = tensor::EmptyOp::create(builder, loc, points, type);
   auto emit = [&](OpBuilder &nested, ValueRange point) {
     Formula f = {nested, loc, type};
-    Value group = f.make<arith::IndexCastOp>(nested.getI32Type(), point[0]);
-    SmallVector<Value> ofThread = {point[1]};
+    Value thread = point.back(), number = point.drop_back().back();
+    Value group = f.make<arith::IndexCastOp>(nested.getI32Type(), number);
+    SmallVector<Value> ofThread = {thread};
     for (int64_t more = 1; more < perThread; ++more)
       ofThread.push_back(f.make<arith::AddIOp>(
-          point[1], f.make<arith::ConstantIndexOp>(more * groups.threads)));
-    return FeatureSums(nested, loc, type, ofThread)
+          thread, f.make<arith::ConstantIndexOp>(more * groups.threads)));
+    return FeatureSums(nested, loc, type, point.drop_back(2), ofThread)
         .addRow(row, count, {group, groups.count, atOnce})
         .getValues();
   };
@@ -274,9 +289,11 @@ static GroupSums addGroups(OpBuilder &builder, Location loc,
   return groups;
 }
 
-/// Emits the sum of `groups` at `feature`.
+/// Emits the sum of `groups` at `point`, a feature, or a row and a feature.
 static Sums addGroupsOf(OpBuilder &builder, Location loc,
-                        const GroupSums &groups, Value feature) {
+                        const GroupSums &groups, ValueRange point) {
+  ValueRange row = point.drop_back();
+  Value feature = point.back();
   auto type = cast<FloatType>(getElementTypeOrSelf(groups.sums.largest));
   Formula f = {builder, loc, type};
   auto number = [&](int64_t value) -> Value {
@@ -286,8 +303,9 @@ static Sums addGroupsOf(OpBuilder &builder, Location loc,
   SmallVector<Sums> parts;
   for (int64_t group = 0; group < groups.count; ++group) {
     auto get = [&](Value tensor) -> Value {
-      return f.make<tensor::ExtractOp>(tensor,
-                                       ValueRange{number(group), thread});
+      SmallVector<Value> place(row);
+      llvm::append_range(place, ValueRange{number(group), thread});
+      return f.make<tensor::ExtractOp>(tensor, place);
     };
     Value output;
     for (auto [more, outputs] : llvm::enumerate(groups.sums.outputs)) {
@@ -301,17 +319,17 @@ static Sums addGroupsOf(OpBuilder &builder, Location loc,
                      get(groups.sums.weights),
                      {output}});
   }
-  return FeatureSums(builder, loc, type, feature).addAll(parts);
+  return FeatureSums(builder, loc, type, row, feature).addAll(parts);
 }
 
 MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
                                   const RowParts &row, Value count,
                                   int64_t usual, Value room, FloatType lse) {
-  int64_t features = cast<RankedTensorType>(room.getType()).getDimSize(0);
+  auto shape = cast<RankedTensorType>(room.getType());
   count = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), count);
   std::optional<GroupSums> groups;
-  if (usual && !ShapedType::isDynamic(features))
-    groups = addGroups(builder, loc, row, count, usual, features);
+  if (usual && shape.hasStaticShape())
+    groups = addGroups(builder, loc, row, count, usual, shape.getShape());
   SmallVector<Value> rooms = {room};
   if (lse)
     rooms.push_back(tensor::EmptyOp::create(
@@ -321,11 +339,12 @@ MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
     Formula f = {nested, loc, type};
     Sums sums;
     if (groups) {
-      sums = addGroupsOf(nested, loc, *groups, point[0]);
+      sums = addGroupsOf(nested, loc, *groups, point);
     } else {
       Value zero = f.make<arith::ConstantIntOp>(0, /*width=*/32);
-      sums = FeatureSums(nested, loc, type, point)
-                 .addRow(row, count, {zero, /*stride=*/1, kManyParts});
+      sums =
+          FeatureSums(nested, loc, type, point.drop_back(), point.take_back())
+              .addRow(row, count, {zero, /*stride=*/1, kManyParts});
     }
     Value isEmpty = f.isEqual(sums.weights, f.number(0));
     Value output =

@@ -14,14 +14,16 @@
 namespace fovea::attn {
 
 /// The results of a row: its output, [features], and its log-sum-exp, also once
-/// for each feature; null if nobody asked for it.
+/// for each feature; null if nobody asked for it. Those of several rows are
+/// [rows, features].
 struct MergedRow {
   mlir::Value output, lse;
 };
 
 /// The parts of a row, of one type of elements: outputs, [parts, features],
 /// log-sum-exps, [parts], minus infinity without a key, and what these are
-/// rounded by, [parts].
+/// rounded by, [parts]; or those of several rows, [parts, rows, features] and
+/// [parts, rows].
 struct RowParts {
   mlir::Value outputs, lses, rests;
 };

@@ -10,12 +10,12 @@
 #include "TileConsumers.h"
 #include "TileList.h"
 #include "TilePacked.h"
+#include "TileParts.h"
 #include "TileProducers.h"
 #include "TileSequences.h"
 #include "TileTransposes.h"
 #include "TileWork.h"
 
-#include "fovea/Analysis/Formula.h"
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
@@ -153,32 +153,6 @@ static void insertResults(RewriterBase &rewriter, scf::ForallOp forall,
     tensor::ParallelInsertSliceOp::create(
         rewriter, loc, tile->getResult(number), out, offsets, shape, unit);
   }
-}
-
-/// Emits the sums of the elements of `tiles`, of one shape, in elements of type
-/// `element`.
-static Value addTiles(OpBuilder &builder, Location loc, ValueRange tiles,
-                      FloatType element) {
-  Value first = tiles.front();
-  auto type = cast<RankedTensorType>(first.getType());
-  if (tiles.size() == 1 && type.getElementType() == element)
-    return first;
-  SmallVector<AffineMap> maps(tiles.size() + 1,
-                              builder.getMultiDimIdentityMap(type.getRank()));
-  SmallVector<utils::IteratorType> loops(type.getRank(),
-                                         utils::IteratorType::parallel);
-  Value room = tensor::EmptyOp::create(
-      builder, loc, tensor::getMixedSizes(builder, loc, first), element);
-  auto body = [&](OpBuilder &nested, Location loc, ValueRange elements) {
-    Formula f = {nested, loc, element};
-    Value sum = f.convert(elements[0]);
-    for (Value more : elements.take_front(tiles.size()).drop_front())
-      sum = f.add(sum, f.convert(more));
-    linalg::YieldOp::create(nested, loc, sum);
-  };
-  return linalg::GenericOp::create(builder, loc, room.getType(), tiles, room,
-                                   maps, loops, body)
-      .getResult(0);
 }
 
 /// Writes the results of `tile`, one of so many `parts`, to those of the
@@ -683,7 +657,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   fuseGathers(rewriter, forall);
   bool isReversed = schedule.getOrder() == WorkOrder::LongestFirst && !rowTiles;
   if (isReversed && schedule.getBlocks() == Blocks::Dealt)
-    if (scf::ForallOp listed = listTiles(rewriter, forall, queryTile)) {
+    if (scf::ForallOp listed =
+            listTiles(rewriter, forall, queryTile, schedule.getSplit())) {
       forall = listed;
       isReversed = false;
       setOrder(forall, WorkOrder::Linear);

@@ -191,32 +191,9 @@ Value fovea::attn::countKeyTiles(OpBuilder &builder, OnlineAttentionOp pass,
   return math.materialize(countTiles(math, lower, bounds.upper, size));
 }
 
-/// Returns `tiles / parts`, rounded down. What varies is divided in 32 bits,
-/// which tensors have fewer tiles than: on GPUs a division of 64 bits is a
-/// branch, behind which what a kernel reads first would wait.
-static OpFoldResult divideTiles(IndexMath &math, OpFoldResult tiles,
-                                OpFoldResult parts) {
-  if (IndexMath::constantOf(parts))
-    return math.truncDiv(tiles, parts);
-  OpBuilder &builder = math.getBuilder();
-  Location loc = math.getLoc();
-  auto narrow = [&](OpFoldResult number) -> Value {
-    return arith::IndexCastOp::create(builder, loc, builder.getI32Type(),
-                                      math.materialize(number));
-  };
-  Value quotient =
-      arith::DivUIOp::create(builder, loc, narrow(tiles), narrow(parts));
-  return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
-                                      quotient)
-      .getResult();
-}
-
-/// Returns the first place of a part's tiles of `size` from `lower` on, and the
-/// end of the last of them. Parts of no given size have as many tiles, and the
-/// first ones one more, until none is left.
-static std::pair<OpFoldResult, OpFoldResult>
-getTilesOf(IndexMath &math, KeyPart part, OpFoldResult lower,
-           OpFoldResult upper, int64_t size) {
+std::pair<OpFoldResult, OpFoldResult>
+fovea::attn::getTilesOf(IndexMath &math, const KeyPart &part,
+                        OpFoldResult lower, OpFoldResult upper, int64_t size) {
   if (part.size) {
     OpFoldResult keys = math.constant(part.size);
     OpFoldResult begin = math.add(getTileOf(math, lower, part.size),
@@ -225,7 +202,7 @@ getTilesOf(IndexMath &math, KeyPart part, OpFoldResult lower,
   }
   OpFoldResult step = math.constant(size);
   OpFoldResult tiles = countTiles(math, lower, upper, size);
-  OpFoldResult each = divideTiles(math, tiles, part.count);
+  OpFoldResult each = math.narrowDiv(tiles, part.count);
   OpFoldResult left = math.sub(tiles, math.mul(each, part.count));
   auto getPlace = [&](OpFoldResult number) {
     OpFoldResult before =

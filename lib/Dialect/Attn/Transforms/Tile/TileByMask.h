@@ -51,6 +51,13 @@ mlir::FailureOr<MaskedLoopInfo> tileByMask(mlir::RewriterBase &rewriter,
                                            const MaskTables &tables,
                                            bool cutsTiles);
 
+/// Returns the first place of a part's tiles of `size` from `lower` on, and the
+/// end of the last of them. Parts of no given size have as many tiles, and the
+/// first ones one more, until none is left.
+std::pair<mlir::OpFoldResult, mlir::OpFoldResult>
+getTilesOf(IndexMath &math, const KeyPart &part, mlir::OpFoldResult lower,
+           mlir::OpFoldResult upper, int64_t size);
+
 /// Emits the number of tiles of `size` keys, or of parts of a size, that the
 /// mask keeps of any query of `batch`, of a pass that is not yet tiled.
 mlir::Value countKeyTiles(mlir::OpBuilder &builder, OnlineAttentionOp pass,

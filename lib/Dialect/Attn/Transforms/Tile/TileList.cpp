@@ -9,6 +9,7 @@
 
 #include "../ItemSlice.h"
 #include "TilePacked.h"
+#include "TileParts.h"
 #include "TileWork.h"
 
 #include "fovea/Analysis/TableLoops.h"
@@ -27,11 +28,24 @@ using namespace fovea;
 using namespace fovea::attn;
 
 namespace {
+/// The tiles of a batch: how many, the end of the keys that the last one sees,
+/// and how many these are.
+struct BatchTiles {
+  OpFoldResult count, end, keys;
+};
+
+/// Sums over batches for one tile: those that are in front of it, and all.
+/// Where keys are split, the former without those that have several parts, how
+/// many these are, in all and of batches in front of its own, and their parts.
+struct ListSums {
+  OpFoldResult before, tiles, parted, partedBefore, parts, partsBefore;
+};
+
 /// The loop over tiles, and what its list is made by.
 class ListedLoop {
 public:
-  ListedLoop(scf::ForallOp loop, int64_t queryTile)
-      : loop(loop), queryTile(queryTile), slice(loop) {}
+  ListedLoop(scf::ForallOp loop, int64_t queryTile, int64_t split)
+      : loop(loop), queryTile(queryTile), split(split), slice(loop) {}
 
   bool analyze();
   scf::ForallOp rewrite(RewriterBase &rewriter);
@@ -44,19 +58,53 @@ private:
                     OpFoldResult tile);
   std::pair<OpFoldResult, OpFoldResult> getPowers(IndexMath &math,
                                                   OpFoldResult keys);
-  OpFoldResult countTiles(IndexMath &math, Value batch);
-  OpFoldResult getEnd(IndexMath &math, Value batch, OpFoldResult tiles);
-  SmallVector<Value> emitTables(RewriterBase &rewriter, OpFoldResult size);
+  BatchTiles getTiles(IndexMath &math, Value batch);
+  OpFoldResult countAbove(IndexMath &math, const BatchTiles &tiles,
+                          OpFoldResult keys);
+  OpFoldResult getTarget(OpBuilder &builder);
+  std::pair<OpFoldResult, OpFoldResult>
+  getParts(IndexMath &math, const BatchTiles &tiles, OpFoldResult target);
+  ListSums sumForTile(OpBuilder &builder, Value batch, OpFoldResult behind,
+                      OpFoldResult keys, OpFoldResult target);
+  SmallVector<TableRange> emitTile(OpBuilder &builder, Value number);
+  void emitTables(RewriterBase &rewriter);
+  OpFoldResult emitNumber(RewriterBase &rewriter, Value table);
+  Value read(OpBuilder &builder, Value table, Value place);
+  OpFoldResult getRow(IndexMath &math, OpFoldResult tile);
+  SmallVector<Value> merge(RewriterBase &rewriter, scf::ForallOp listed);
+
+  /// The most tiles with several parts, the most items of these, and of all.
+  int64_t getMostParted() const { return split; }
+  int64_t getMostParts() const { return 6 * split; }
+  OpFoldResult getMostItems(IndexMath &math) {
+    if (!parted)
+      return size;
+    OpFoldResult zero = math.constant(0);
+    return math.select(math.less(zero, size),
+                       math.add(size, math.constant(getMostParts())), zero);
+  }
 
   scf::ForallOp loop;
-  int64_t queryTile;
-  /// The rows of a batch, and the end of the keys that a tile sees.
-  Value rows, end;
+  int64_t queryTile, split;
+  /// The rows of a batch, and the keys that a tile sees.
+  Value rows, begin, end;
   /// What these are computed by.
   ItemSlice slice;
-  /// The batches, and the tiles that one may have at most.
-  OpFoldResult batches, mostTiles;
+  /// Where keys are split.
+  std::optional<PartedTiles> parted;
+  /// The queries of a tile.
+  int64_t queries = 0;
+  /// The batches, the tiles that one may have at most, and all may have.
+  OpFoldResult batches, mostTiles, size;
   int64_t keyTile = 0;
+  /// By item, and, the same for all tiles, the numbers of items and of those
+  /// tiles that have several parts.
+  Value batchOf, tileOf, partOf, countOf, items, partedTiles;
+  /// By tile with several parts: its first item, how many it has, its batch,
+  /// and which tile of the batch it is.
+  struct {
+    Value first, count, batch, tile;
+  } ofParted;
 };
 } // namespace
 
@@ -85,17 +133,24 @@ bool ListedLoop::analyze() {
     return false;
   resolveSizes(loop);
   scf::ForOp first = *keys.begin();
+  begin = first.getLowerBound();
   end = first.getUpperBound();
   std::optional<int64_t> step = getConstantIntValue(first.getStep());
   if (!step)
     return false;
   keyTile = *step;
+  queries = queryTile;
+  if (split > 1)
+    parted = PartedTiles::get(loop, queryTile);
+  if (parted)
+    queries = parted->getQueries();
   // A batch's rows are those of all its tiles.
   if (!slice.collect(rows) || slice.getDims() != ArrayRef<int64_t>{kBatch} ||
       llvm::none_of(slice.getOps(), llvm::IsaPred<tensor::ExtractOp>) ||
-      !slice.collect(end) || llvm::is_contained(slice.getDims(), kHead))
+      !slice.collect(begin) || !slice.collect(end) ||
+      llvm::is_contained(slice.getDims(), kHead))
     return false;
-  return slice.areRepeated({rows, end});
+  return slice.areRepeated({rows, begin, end});
 }
 
 OpFoldResult ListedLoop::emit(IndexMath &math, Value value, Value batch,
@@ -130,60 +185,254 @@ std::pair<OpFoldResult, OpFoldResult> ListedLoop::getPowers(IndexMath &math,
   return {math.mul(half, step), math.mul(all, step)};
 }
 
-OpFoldResult ListedLoop::countTiles(IndexMath &math, Value batch) {
-  OpFoldResult count =
-      math.max(emit(math, rows, batch, math.constant(0)), math.constant(0));
-  return math.min(math.ceilDiv(count, math.constant(queryTile)), mostTiles);
+BatchTiles ListedLoop::getTiles(IndexMath &math, Value batch) {
+  OpFoldResult zero = math.constant(0), one = math.constant(1);
+  OpFoldResult rowsOfBatch = math.max(emit(math, rows, batch, zero), zero);
+  BatchTiles tiles;
+  tiles.count =
+      math.min(math.ceilDiv(rowsOfBatch, math.constant(queryTile)), mostTiles);
+  OpFoldResult last = math.max(math.sub(tiles.count, one), zero);
+  tiles.end = emit(math, end, batch, last);
+  if (parted)
+    tiles.keys =
+        math.max(math.min(math.sub(tiles.end, emit(math, begin, batch, last)),
+                          tiles.end),
+                 zero);
+  return tiles;
 }
 
-/// Returns the end of the keys that the last of the tiles sees.
-OpFoldResult ListedLoop::getEnd(IndexMath &math, Value batch,
-                                OpFoldResult tiles) {
-  OpFoldResult last =
-      math.max(math.sub(tiles, math.constant(1)), math.constant(0));
-  return emit(math, end, batch, last);
+/// Returns how many of the tiles see more than so many keys: tiles in front of
+/// the last one see as many less as there are queries between.
+OpFoldResult ListedLoop::countAbove(IndexMath &math, const BatchTiles &tiles,
+                                    OpFoldResult keys) {
+  OpFoldResult more = math.sub(tiles.end, keys);
+  return math.max(
+      math.min(math.ceilDiv(more, math.constant(queries)), tiles.count),
+      math.constant(0));
 }
 
-/// Emits for each item its batch, its tile, and how many items there are: all
-/// tiles of all batches have a place, and those that there are not the last
-/// ones.
-SmallVector<Value> ListedLoop::emitTables(RewriterBase &rewriter,
-                                          OpFoldResult size) {
+/// Emits the most keys of a part.
+OpFoldResult ListedLoop::getTarget(OpBuilder &builder) {
+  // Shorter parts take longer to begin, to end and to be merged.
+  constexpr int64_t kFewestKeys = 512;
   Location loc = loop.getLoc();
-  auto emit = [&](OpBuilder &nested, ValueRange item,
-                  SmallVectorImpl<OpFoldResult> &place) {
-    IndexMath math(nested, loc);
-    OpFoldResult one = math.constant(1), queries = math.constant(queryTile);
-    Value batch = math.materialize(math.truncDiv(item.front(), mostTiles));
-    OpFoldResult tile = math.sub(item.front(), math.mul(batch, mostTiles)),
-                 tiles = countTiles(math, batch);
-    // Tiles in front of a last one see as many keys less as they are in front
-    // of it, but for other masks than causal ones.
-    OpFoldResult behind = math.sub(math.sub(tiles, one), tile),
-                 keys = math.sub(getEnd(math, batch, tiles),
-                                 math.mul(behind, queries));
-    auto [least, greatest] = getPowers(math, keys);
-    SmallVector<Value> sums = sumOverBatches(
-        nested, loc, batches, 3,
-        [&, least = least, greatest = greatest](IndexMath &inner, Value at) {
-          OpFoldResult others = countTiles(inner, at), none = inner.constant(0),
-                       isInFront = inner.less(at, batch);
-          // So many tiles of that batch see more keys than that.
-          OpFoldResult limit = inner.select(isInFront, least, greatest);
-          OpFoldResult more = inner.sub(getEnd(inner, at, others), limit);
-          OpFoldResult before =
-              inner.max(inner.min(inner.ceilDiv(more, queries), others), none);
-          return SmallVector<OpFoldResult>{
-              inner.select(inner.equal(at, batch), behind, before), others,
-              inner.select(isInFront, inner.sub(mostTiles, others), none)};
-        });
-    OpFoldResult missing =
-        math.add(math.add(sums[1], sums[2]), math.sub(tile, tiles));
-    place.front() = math.select(math.less(tile, tiles), sums[0], missing);
-    return SmallVector<Value>{batch, math.materialize(tile), sums[1]};
+  SmallVector<Value> sums =
+      sumOverBatches(builder, loc, batches, 2, [&](IndexMath &math, Value at) {
+        BatchTiles tiles = getTiles(math, at);
+        OpFoldResult zero = math.constant(0), one = math.constant(1);
+        OpFoldResult count = countAbove(math, tiles, zero);
+        // The mean of tiles between the last one and the first.
+        OpFoldResult before = math.mul(math.max(math.sub(count, one), zero),
+                                       math.constant(queries));
+        OpFoldResult mean =
+            math.sub(tiles.end, math.truncDiv(before, math.constant(2)));
+        return SmallVector<OpFoldResult>{
+            count, math.mul(count, math.min(mean, tiles.keys))};
+      });
+  IndexMath math(builder, loc);
+  OpFoldResult one = math.constant(1);
+  OpFoldResult count = math.max(OpFoldResult(sums[0]), one);
+  // As many parts of each as are one item for each of `split`, or two: if an
+  // item takes, beside its keys, as long as a sixteenth of a tile.
+  constexpr int64_t kOfTile = 16;
+  OpFoldResult once = math.narrowDiv(math.constant(split), count),
+               twice = math.narrowDiv(math.constant(2 * split), count);
+  OpFoldResult areTwoBetter =
+      math.less(math.mul(once, math.add(twice, math.constant(2 * kOfTile))),
+                math.mul(twice, math.constant(kOfTile)));
+  OpFoldResult each = math.select(areTwoBetter, twice, once);
+  OpFoldResult all = math.select(math.less(one, each), math.mul(count, each),
+                                 math.min(count, math.constant(split)));
+  return math.max(math.ceilDiv(OpFoldResult(sums[1]), all),
+                  math.constant(kFewestKeys));
+}
+
+/// Returns how many of the tiles have several parts, and how many each: an
+/// eighth more than the target is none of its own.
+std::pair<OpFoldResult, OpFoldResult>
+ListedLoop::getParts(IndexMath &math, const BatchTiles &tiles,
+                     OpFoldResult target) {
+  OpFoldResult zero = math.constant(0), one = math.constant(1);
+  OpFoldResult more = math.truncDiv(target, math.constant(8)),
+               limit = math.add(target, more);
+  OpFoldResult several = math.select(math.less(limit, tiles.keys),
+                                     countAbove(math, tiles, limit), zero);
+  OpFoldResult others = math.sub(math.sub(tiles.keys, more), one);
+  return {several,
+          math.narrowDiv(math.max(math.add(others, target), zero), target)};
+}
+
+/// Emits the sums of all batches for the tile of `batch` that so many are
+/// `behind`, and that sees so many keys.
+ListSums ListedLoop::sumForTile(OpBuilder &builder, Value batch,
+                                OpFoldResult behind, OpFoldResult keys,
+                                OpFoldResult target) {
+  IndexMath math(builder, loop.getLoc());
+  auto [least, greatest] = getPowers(math, keys);
+  auto getTerms = [&, least = least, greatest = greatest](IndexMath &inner,
+                                                          Value at) {
+    BatchTiles tiles = getTiles(inner, at);
+    OpFoldResult none = inner.constant(0), isInFront = inner.less(at, batch);
+    // So many tiles of that batch see more keys than that.
+    OpFoldResult before =
+        countAbove(inner, tiles, inner.select(isInFront, least, greatest));
+    before = inner.select(inner.equal(at, batch), behind, before);
+    if (!parted)
+      return SmallVector<OpFoldResult>{before, tiles.count};
+    // Those with several parts are in front of all others.
+    auto [several, parts] = getParts(inner, tiles, target);
+    OpFoldResult all = inner.mul(several, parts);
+    return SmallVector<OpFoldResult>{
+        inner.max(inner.sub(before, several), none),
+        tiles.count,
+        several,
+        inner.select(isInFront, several, none),
+        all,
+        inner.select(isInFront, all, none)};
   };
-  return fillTables(rewriter, loc, size,
-                    SmallVector<Type>(3, rewriter.getI32Type()), emit);
+  constexpr unsigned kWithoutParts = 2, kWithParts = 6;
+  SmallVector<Value> sums =
+      sumOverBatches(builder, loop.getLoc(), batches,
+                     parted ? kWithParts : kWithoutParts, getTerms);
+  if (!parted)
+    return {sums[0], sums[1], {}, {}, {}, {}};
+  return {sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]};
+}
+
+/// Emits what tile `number` of all that there may be owns of the tables, or, of
+/// one more, the numbers that are the same for all, and items that there are
+/// not: blocks ask where theirs would be before they know that there is none.
+SmallVector<TableRange> ListedLoop::emitTile(OpBuilder &builder, Value number) {
+  OpFoldResult target;
+  if (parted)
+    target = getTarget(builder);
+  IndexMath math(builder, loop.getLoc());
+  OpFoldResult zero = math.constant(0), one = math.constant(1);
+  OpFoldResult isEnd = math.equal(number, size);
+  OpFoldResult batch =
+      math.min(math.truncDiv(number, mostTiles), math.sub(batches, one));
+  OpFoldResult tile = math.sub(number, math.mul(batch, mostTiles));
+  BatchTiles own = getTiles(math, math.materialize(batch));
+  OpFoldResult behind = math.sub(math.sub(own.count, one), tile),
+               keys =
+                   math.sub(own.end, math.mul(behind, math.constant(queries)));
+  ListSums sums =
+      sumForTile(builder, math.materialize(batch), behind, keys, target);
+  // A tile that there is not has nothing in the list.
+  OpFoldResult isTile = math.less(tile, own.count),
+               count = math.select(isTile, one, zero), place = sums.before,
+               all = sums.tiles, isParted, parts = one;
+  if (parted) {
+    auto [several, partsOfEach] = getParts(math, own, target);
+    isParted = math.logicalAnd(isTile, math.less(behind, several));
+    parts = math.select(isParted, partsOfEach, one);
+    count = math.mul(count, parts);
+    place = math.select(
+        isParted, math.add(sums.partsBefore, math.mul(behind, partsOfEach)),
+        math.add(sums.parts, sums.before));
+    all = math.add(math.sub(sums.tiles, sums.parted), sums.parts);
+  }
+  place = math.select(isTile, place, math.select(isEnd, all, zero));
+  count = math.select(isEnd, math.sub(getMostItems(math), all), count);
+  auto get = [&](OpFoldResult value) {
+    return math.materialize(math.select(isEnd, zero, value));
+  };
+  OpFoldResult ofEnd = math.select(isEnd, one, zero);
+  SmallVector<TableRange> ranges = {{place, count, get(batch)},
+                                    {place, count, get(tile)},
+                                    {zero, ofEnd, math.materialize(all)}};
+  if (!parted)
+    return ranges;
+  ranges.push_back({place, count, math.materialize(zero), /*differ=*/true});
+  ranges.push_back({place, count, math.materialize(parts)});
+  ranges.push_back({zero, ofEnd, math.materialize(sums.parted)});
+  OpFoldResult ofParted = math.select(
+                   isParted, math.add(sums.partedBefore, behind), zero),
+               isOne = math.select(isParted, one, zero);
+  for (OpFoldResult known : {place, parts, batch, tile})
+    ranges.push_back({ofParted, isOne, math.materialize(known)});
+  return ranges;
+}
+
+/// Emits the tables.
+void ListedLoop::emitTables(RewriterBase &rewriter) {
+  Location loc = loop.getLoc();
+  IndexMath math(rewriter, loc);
+  OpFoldResult zero = math.constant(0), one = math.constant(1),
+               most = getMostItems(math);
+  SmallVector<OpFoldResult> sizes = {most, most, one};
+  if (parted) {
+    sizes.append({most, most, one});
+    sizes.append(4, math.constant(getMostParted()));
+  }
+  OpFoldResult owners =
+      math.select(math.less(zero, size), math.add(size, one), zero);
+  SmallVector<Value> tables =
+      fillRanges(rewriter, loc, owners, sizes, rewriter.getI32Type(),
+                 [&](OpBuilder &nested, Value number) {
+                   return emitTile(nested, number);
+                 });
+  batchOf = tables[0];
+  tileOf = tables[1];
+  items = tables[2];
+  if (!parted)
+    return;
+  partOf = tables[3];
+  countOf = tables[4];
+  partedTiles = tables[5];
+  ofParted = {tables[6], tables[7], tables[8], tables[9]};
+}
+
+Value ListedLoop::read(OpBuilder &builder, Value table, Value place) {
+  Value number =
+      tensor::ExtractOp::create(builder, loop.getLoc(), table, place);
+  return arith::IndexCastUIOp::create(builder, loop.getLoc(),
+                                      builder.getIndexType(), number);
+}
+
+/// Emits a number that is the same for all tiles: without one of any batch
+/// nothing says that it is 0.
+OpFoldResult ListedLoop::emitNumber(RewriterBase &rewriter, Value table) {
+  IndexMath math(rewriter, loop.getLoc());
+  OpFoldResult zero = math.constant(0);
+  return math.select(
+      math.less(zero, size),
+      OpFoldResult(read(rewriter, table, math.materialize(zero))), zero);
+}
+
+/// Returns the first row of a tile of a batch, as a table has it. The bound
+/// says that places of rows fit in 32 bits.
+OpFoldResult ListedLoop::getRow(IndexMath &math, OpFoldResult tile) {
+  OpFoldResult last = math.sub(mostTiles, math.constant(1));
+  return math.mul(math.min(tile, last), math.constant(queryTile));
+}
+
+/// Emits the loop that merges the parts of tiles with several, behind `listed`.
+/// Returns its results.
+SmallVector<Value> ListedLoop::merge(RewriterBase &rewriter,
+                                     scf::ForallOp listed) {
+  // So many parts, or some more, have tiles of a few sequences.
+  constexpr int64_t kUsualParts = 16;
+  IndexMath math(rewriter, loop.getLoc());
+  OpFoldResult zero = math.constant(0);
+  OpFoldResult most = math.min(size, math.constant(getMostParted()));
+  // All is read at once, also of what there is not, of which nothing is known.
+  auto getTile = [&](IndexMath &inner, Value number) {
+    OpBuilder &builder = inner.getBuilder();
+    Value count = read(builder, partedTiles, inner.materialize(zero));
+    OpFoldResult exists = inner.less(number, count);
+    auto readIf = [&](Value table) {
+      return inner.select(exists, OpFoldResult(read(builder, table, number)),
+                          inner.constant(0));
+    };
+    return PartedTiles::Merged{exists, readIf(ofParted.first),
+                               readIf(ofParted.count), readIf(ofParted.batch),
+                               getRow(inner, readIf(ofParted.tile))};
+  };
+  unsigned numRooms = listed.getNumResults() - loop.getNumResults();
+  return parted->merge(rewriter, most, listed.getResults().take_back(numRooms),
+                       listed.getResults().drop_back(numRooms), kUsualParts,
+                       getTile);
 }
 
 scf::ForallOp ListedLoop::rewrite(RewriterBase &rewriter) {
@@ -193,45 +442,46 @@ scf::ForallOp ListedLoop::rewrite(RewriterBase &rewriter) {
   SmallVector<OpFoldResult> upper = loop.getMixedUpperBound();
   batches = upper[kBatch];
   mostTiles = math.ceilDiv(upper[kTile], math.constant(queryTile));
-  OpFoldResult size = math.mul(batches, mostTiles), zero = math.constant(0);
-  SmallVector<Value> tables = emitTables(rewriter, size);
-  auto read = [&](Value table, Value place) -> Value {
-    Value number = tensor::ExtractOp::create(rewriter, loc, table, place);
-    return arith::IndexCastUIOp::create(rewriter, loc, rewriter.getIndexType(),
-                                        number);
-  };
-  // Without a tile of any batch nothing says that there is none.
-  OpFoldResult count =
-      math.select(math.less(zero, size),
-                  OpFoldResult(read(tables[2], math.materialize(zero))), zero);
+  size = math.mul(batches, mostTiles);
+  emitTables(rewriter);
+  OpFoldResult one = math.constant(1);
+  upper[kBatch] = one;
+  upper[kTile] = math.min(emitNumber(rewriter, items), getMostItems(math));
 
   rewriter.setInsertionPoint(loop);
-  OpFoldResult one = math.constant(1), last = math.sub(mostTiles, one);
-  upper[kBatch] = one;
-  upper[kTile] = math.min(count, size);
-  auto listed =
-      scf::ForallOp::create(rewriter, loc, loop.getMixedLowerBound(), upper,
-                            SmallVector<OpFoldResult>{one, one, one},
-                            loop.getOutputs(), loop.getMapping());
+  SmallVector<Value> outs(loop.getOutputs());
+  if (parted)
+    llvm::append_range(outs, parted->createRooms(rewriter, getMostParts()));
+  auto listed = scf::ForallOp::create(
+      rewriter, loc, loop.getMixedLowerBound(), upper,
+      SmallVector<OpFoldResult>{one, one, one}, outs, loop.getMapping());
   listed->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
   rewriter.eraseOp(listed.getTerminator());
+  SmallVector<Value> results(listed.getResults());
+  if (parted)
+    results = merge(rewriter, listed);
+
   rewriter.setInsertionPointToStart(listed.getBody());
   IndexMath inside(rewriter, loc);
   Value item = listed.getInductionVar(kTile);
-  Value batch = read(tables[0], item);
-  // The bound says that places of rows fit in 32 bits.
-  OpFoldResult tile = inside.min(OpFoldResult(read(tables[1], item)), last);
-  SmallVector<Value> arguments(listed.getBody()->getArguments());
+  Value batch = read(rewriter, batchOf, item);
+  OpFoldResult row = getRow(inside, OpFoldResult(read(rewriter, tileOf, item)));
+  KeyPart part;
+  if (parted)
+    part = {read(rewriter, partOf, item), read(rewriter, countOf, item)};
+  auto arguments = llvm::to_vector_of<Value>(listed.getBody()->getArguments());
+  arguments.truncate(loop.getBody()->getNumArguments());
   arguments[kBatch] = batch;
-  arguments[kTile] =
-      inside.materialize(inside.mul(tile, inside.constant(queryTile)));
+  arguments[kTile] = inside.materialize(row);
   rewriter.mergeBlocks(loop.getBody(), listed.getBody(), arguments);
-  rewriter.replaceOp(loop, listed);
+  if (parted)
+    parted->compute(rewriter, listed, part, item);
+  rewriter.replaceOp(loop, results);
   return listed;
 }
 
 scf::ForallOp fovea::attn::listTiles(RewriterBase &rewriter, scf::ForallOp loop,
-                                     int64_t queryTile) {
-  ListedLoop listed(loop, queryTile);
+                                     int64_t queryTile, int64_t split) {
+  ListedLoop listed(loop, queryTile, split);
   return listed.analyze() ? listed.rewrite(rewriter) : scf::ForallOp();
 }

@@ -9,6 +9,7 @@
 
 #include "MergeParts.h"
 #include "fovea/Analysis/Formula.h"
+#include "fovea/Analysis/TableLoops.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -93,69 +94,6 @@ static Value choosePartsOfAverage(OpBuilder &builder, Location loc,
                             getIndex(builder, loc, split + 1), one,
                             ValueRange{one, longest}, body)
       .getResult(0);
-}
-
-namespace {
-/// Elements of a tensor that an iteration owns.
-struct Elements {
-  OpFoldResult first, count;
-  /// What they are, or, if they differ, the first, which each is one more than
-  /// the last of.
-  Value value;
-  bool differ = false;
-};
-} // namespace
-
-/// Emits a loop over `batches` that fills tensors of indices of these sizes.
-/// Each iteration owns the elements that `emit` returns, for each tensor.
-static SmallVector<Value> forEachBatch(
-    OpBuilder &builder, Location loc, OpFoldResult batches,
-    ArrayRef<OpFoldResult> sizes,
-    llvm::function_ref<SmallVector<Elements>(OpBuilder &, Value)> emit) {
-  SmallVector<Value> inits;
-  for (OpFoldResult size : sizes)
-    inits.push_back(
-        tensor::EmptyOp::create(builder, loc, {size}, builder.getIndexType()));
-  auto body = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
-    ValueRange outs = arguments.drop_front();
-    SmallVector<Elements> written = emit(nested, arguments.front());
-    OpFoldResult stride = nested.getIndexAttr(1);
-    SmallVector<Value> slices;
-    for (auto [elements, out] : llvm::zip_equal(written, outs)) {
-      Value slice = tensor::ExtractSliceOp::create(
-          nested, loc, out, {elements.first}, {elements.count}, {stride});
-      Value zero = getIndex(nested, loc, 0), one = getIndex(nested, loc, 1);
-      if (isConstantIntValue(elements.count, 1)) {
-        slices.push_back(
-            tensor::InsertOp::create(nested, loc, elements.value, slice, zero));
-        continue;
-      }
-      auto fill = [&](OpBuilder &inner, Location loc, Value place,
-                      ValueRange carried) {
-        Value value = elements.value;
-        if (elements.differ)
-          value = arith::AddIOp::create(inner, loc, value, place);
-        Value next =
-            tensor::InsertOp::create(inner, loc, value, carried[0], place);
-        scf::YieldOp::create(inner, loc, next);
-      };
-      slices.push_back(scf::ForOp::create(nested, loc, zero,
-                                          getValueOrCreateConstantIndexOp(
-                                              nested, loc, elements.count),
-                                          one, slice, fill)
-                           .getResult(0));
-    }
-    auto parallel = scf::InParallelOp::create(nested, loc);
-    nested.setInsertionPointToStart(parallel.getBody());
-    for (auto [slice, elements, out] : llvm::zip_equal(slices, written, outs))
-      tensor::ParallelInsertSliceOp::create(nested, loc, slice, out,
-                                            {elements.first}, {elements.count},
-                                            {stride});
-  };
-  return llvm::to_vector_of<Value>(
-      scf::ForallOp::create(builder, loc, {batches}, inits,
-                            /*mapping=*/std::nullopt, body)
-          .getResults());
 }
 
 /// Returns the number of parts of `size` that so many keys have, at least one.
@@ -273,16 +211,16 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
         });
     Value first = sums[0], used = sums[1];
     Value parts = outer.materialize(getParts(outer, own));
-    return SmallVector<Elements>{
+    return SmallVector<TableRange>{
         {batch, one, first},
         {batch, one, parts},
         {batch, one, used},
         {first, parts, batch},
         {first, parts, getIndex(nested, loc, 0), /*differ=*/true}};
   };
-  SmallVector<Value> tables =
-      forEachBatch(rewriter, loc, listed,
-                   {batches, batches, batches, list.size, list.size}, emit);
+  SmallVector<Value> tables = fillRanges(
+      rewriter, loc, listed, {batches, batches, batches, list.size, list.size},
+      rewriter.getIndexType(), emit);
   list.first = tables[0];
   list.parts = tables[1];
   list.used = tables[2];
