@@ -116,7 +116,12 @@ bool PartedTiles::analyze() {
       if (!places.collect(offset))
         return false;
   }
-  return tile && !tile.getInitLse() && !tile.getWhen() && !tile.getRest() &&
+  // Parts are some of the steps of each loop over keys.
+  auto hasSteps = [](scf::ForOp keys) {
+    return getConstantIntValue(keys.getStep()).has_value();
+  };
+  return llvm::all_of(loop.getBody()->getOps<scf::ForOp>(), hasSteps) && tile &&
+         !tile.getInitLse() && !tile.getWhen() && !tile.getRest() &&
          places.collect(rows) && queryTile % group == 0 &&
          !ShapedType::isDynamic(
              cast<RankedTensorType>(tile.getOutput().getType())
