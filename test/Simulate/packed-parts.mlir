@@ -12,7 +12,7 @@
 //
 // RUN: fovea-compile %s --target=sm_90a --emit=tile | FileCheck %s --check-prefix=TILE
 // TILE: tile.store_async {{.*}} inner 4 valid
-// TILE: tile.store {{.*}} aligned valid({{.*}}) : !tile.fragment<64x64xf32{{.*}}, memref<48x64x64xf32
+// TILE: tile.store {{.*}} aligned valid({{.*}}) : !tile.fragment<64x64xf32{{.*}}, memref<192x64x64xf32
 //
 // RUN: %{run} --entry=narrow --random=1 --dims=query:1x8x64x64 --dims=key:5x700x2x64 --dims=value:5x700x2x64 | FileCheck %s
 // REDEFINE: %{list} = prompt
@@ -33,7 +33,7 @@
 !cache2x64 = tensor<?x?x2x64xbf16>
 !o8x64 = tensor<?x?x8x64xbf16>
 !l8 = tensor<?x8x?xf32>
-module attributes {attn.schedules = [#attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = dealt, split = 4>], machine.target = #machine.target<"sm_90a", arch = "hopper", cores = 2, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
+module attributes {attn.schedules = [#attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = dealt, split = 16>], machine.target = #machine.target<"sm_90a", arch = "hopper", cores = 2, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
 func.func @narrow(%starts: !numbers, %lengths: !numbers, %longest: index, %query: !q8x64, %key: !cache2x64, %value: !cache2x64) -> (!o8x64, !l8) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
