@@ -68,7 +68,7 @@ private:
                       OpFoldResult keys, OpFoldResult target);
   SmallVector<TableRange> emitTile(OpBuilder &builder, Value number);
   void emitTables(RewriterBase &rewriter);
-  OpFoldResult emitNumber(RewriterBase &rewriter, Value table);
+  OpFoldResult emitItems(RewriterBase &rewriter);
   Value read(OpBuilder &builder, Value table, Value place);
   OpFoldResult getRow(IndexMath &math, OpFoldResult tile);
   SmallVector<Value> merge(RewriterBase &rewriter, scf::ForallOp listed);
@@ -390,14 +390,14 @@ Value ListedLoop::read(OpBuilder &builder, Value table, Value place) {
                                       builder.getIndexType(), number);
 }
 
-/// Emits a number that is the same for all tiles: without one of any batch
-/// nothing says that it is 0.
-OpFoldResult ListedLoop::emitNumber(RewriterBase &rewriter, Value table) {
+/// Emits the number of items: without a tile of any batch nothing says that it
+/// is 0.
+OpFoldResult ListedLoop::emitItems(RewriterBase &rewriter) {
   IndexMath math(rewriter, loop.getLoc());
   OpFoldResult zero = math.constant(0);
   return math.select(
       math.less(zero, size),
-      OpFoldResult(read(rewriter, table, math.materialize(zero))), zero);
+      OpFoldResult(read(rewriter, items, math.materialize(zero))), zero);
 }
 
 /// Returns the first row of a tile of a batch, as a table has it. The bound
@@ -446,7 +446,7 @@ scf::ForallOp ListedLoop::rewrite(RewriterBase &rewriter) {
   emitTables(rewriter);
   OpFoldResult one = math.constant(1);
   upper[kBatch] = one;
-  upper[kTile] = math.min(emitNumber(rewriter, items), getMostItems(math));
+  upper[kTile] = math.min(emitItems(rewriter), getMostItems(math));
 
   rewriter.setInsertionPoint(loop);
   SmallVector<Value> outs(loop.getOutputs());
