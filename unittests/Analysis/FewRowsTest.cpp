@@ -92,6 +92,14 @@ protected:
     %keep = arith.cmpi sle, %j, %z : index
     attn.yield %keep : i1
   })";
+    StringRef rows = R"(
+    %next = arith.addi %b, %c1 : index
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %last = tensor.extract %starts[%next] : tensor<?xi32>
+    %end = arith.index_cast %last : i32 to index
+    %more = arith.subi %end, %start : index
+    %count = arith.minsi %more, %rows : index)";
     std::string text =
         llvm::formatv(R"(
 func.func @f(%lengths: tensor<?xi32>, %starts: tensor<?xi32>,
@@ -105,13 +113,7 @@ func.func @f(%lengths: tensor<?xi32>, %starts: tensor<?xi32>,
   %rows = arith.minsi %most, %all : index
   %room = tensor.empty(%batch, %rows) : tensor<?x{0}x?x128xbf16>
   %q = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (tensor<?x{0}x?x128xbf16>) {{
-    %next = arith.addi %b, %c1 : index
-    %first = tensor.extract %starts[%b] : tensor<?xi32>
-    %start = arith.index_cast %first : i32 to index
-    %last = tensor.extract %starts[%next] : tensor<?xi32>
-    %end = arith.index_cast %last : i32 to index
-    %more = arith.subi %end, %start : index
-    %count = arith.minsi %more, %rows : index
+    {6}
     %slice = tensor.extract_slice %packed[0, 0, %start, 0] [1, {0}, %count, 128] [1, 1, 1, 1]
       : tensor<1x{0}x?x128xbf16> to tensor<1x{0}x?x128xbf16>
     %negated = arith.negf %slice : tensor<1x{0}x?x128xbf16>
@@ -124,13 +126,7 @@ func.func @f(%lengths: tensor<?xi32>, %starts: tensor<?xi32>,
     tensor<?x{1}x{2}x128xbf16> -> tensor<?x{0}x?x128xbf16>
   %results = tensor.empty(%all) : tensor<1x{0}x?x128xbf16>
   %back = scf.forall (%b) in (%batch) shared_outs(%out = %results) -> (tensor<1x{0}x?x128xbf16>) {{
-    %next = arith.addi %b, %c1 : index
-    %first = tensor.extract %starts[%b] : tensor<?xi32>
-    %start = arith.index_cast %first : i32 to index
-    %last = tensor.extract %starts[%next] : tensor<?xi32>
-    %end = arith.index_cast %last : i32 to index
-    %more = arith.subi %end, %start : index
-    %count = arith.minsi %more, %rows : index
+    {6}
     %slice = tensor.extract_slice %o[%b, 0, 0, 0] [1, {0}, %count, 128] [1, 1, 1, 1]
       : tensor<?x{0}x?x128xbf16> to tensor<1x{0}x?x128xbf16>
     scf.forall.in_parallel {{
@@ -141,7 +137,7 @@ func.func @f(%lengths: tensor<?xi32>, %starts: tensor<?xi32>,
   return %back : tensor<1x{0}x?x128xbf16>
 })",
                       graph.heads, graph.keyHeads, graph.keys, graph.attributes,
-                      graph.copied, graph.hasMask ? mask : "");
+                      graph.copied, graph.hasMask ? mask : "", rows);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     (*module)->setAttr(machine::kTargetAttrName, getTarget());
     PassManager manager(&context);
