@@ -60,10 +60,6 @@ private:
   void storeVectors(ValueRange registers);
   void storeWholeVectors(ValueRange registers);
   void storeScalars(ValueRange registers);
-  /// Stores the vector that begins with register `index`.
-  void storeVector(ValueRange registers, int64_t index, Value pointer);
-  /// Goes on in a branch that only threads enter which `may`, if it is given.
-  void enterIf(Value may);
 
   Value both(Value a, Value b) {
     return a && b ? arith::AndIOp::create(rewriter, loc, a, b).getResult()
@@ -249,37 +245,39 @@ void FragmentAccess::store(ValueRange registers) {
 void FragmentAccess::storeVectors(ValueRange registers) {
   forEach(vector, [&](int64_t index, Value pointer) {
     OpBuilder::InsertionGuard guard(rewriter);
-    enterIf(mayAccess(index));
-    storeVector(registers, index, pointer);
+    Value values = packVector(rewriter, loc, registers.slice(index, vector));
+    if (Value may = mayAccess(index)) {
+      auto branch =
+          scf::IfOp::create(rewriter, loc, may, /*withElseRegion=*/false);
+      rewriter.setInsertionPointToStart(branch.thenBlock());
+    }
+    LLVM::StoreOp::create(rewriter, loc, values, pointer,
+                          vector * memory.getElementBytes());
   });
 }
 
 void FragmentAccess::storeWholeVectors(ValueRange registers) {
   OpBuilder::InsertionGuard guard(rewriter);
-  enterIf(isWriter);
+  if (isWriter) {
+    auto branch = scf::IfOp::create(rewriter, loc, isWriter,
+                                    /*withElseRegion=*/false);
+    rewriter.setInsertionPointToStart(branch.thenBlock());
+  }
   forEach(vector, [&](int64_t index, Value pointer) {
-    storeVector(registers, index, pointer);
+    Value values = packVector(rewriter, loc, registers.slice(index, vector));
+    LLVM::StoreOp::create(rewriter, loc, values, pointer,
+                          vector * memory.getElementBytes());
   });
-}
-
-void FragmentAccess::storeVector(ValueRange registers, int64_t index,
-                                 Value pointer) {
-  Value values = packVector(rewriter, loc, registers.slice(index, vector));
-  LLVM::StoreOp::create(rewriter, loc, values, pointer,
-                        vector * memory.getElementBytes());
-}
-
-void FragmentAccess::enterIf(Value may) {
-  if (!may)
-    return;
-  auto branch = scf::IfOp::create(rewriter, loc, may, /*withElseRegion=*/false);
-  rewriter.setInsertionPointToStart(branch.thenBlock());
 }
 
 void FragmentAccess::storeScalars(ValueRange registers) {
   forEach(1, [&](int64_t index, Value pointer) {
     OpBuilder::InsertionGuard guard(rewriter);
-    enterIf(mayAccess(index));
+    if (Value may = mayAccess(index)) {
+      auto branch =
+          scf::IfOp::create(rewriter, loc, may, /*withElseRegion=*/false);
+      rewriter.setInsertionPointToStart(branch.thenBlock());
+    }
     if (isAdd)
       LLVM::AtomicRMWOp::create(rewriter, loc, LLVM::AtomicBinOp::fadd, pointer,
                                 registers[index],
