@@ -4,9 +4,12 @@
 FlashAttention's rule: an error at most twice that of PyTorch's own attention in
 the type of the operands, beside attention in f64."""
 
+import ctypes
 import itertools
 import math
+import mmap
 import random
+import sys
 
 import pytest
 
@@ -497,6 +500,43 @@ def test_kvcache_packed_starts():
         keep = find_keep(rows.stop - rows.start, 90, True)
         exact, _ = attend(q[rows], k[b], v[b], keep)
         check(found[rows], exact, attend(q[rows], k[b], v[b], keep, q.dtype)[0])
+
+
+def put_beside_unreadable(tensor, is_behind):
+    """A copy in a CPU's memory, behind or in front of a page that cannot be read."""
+    page, size = mmap.PAGESIZE, tensor.nbytes
+    room = -(-size // page) * page
+    memory = mmap.mmap(-1, room + page)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    assert not protect(ctypes.c_void_p(address + (0 if is_behind else room)),
+                       ctypes.c_size_t(page), 0)
+    copy = torch.frombuffer(memory, dtype=tensor.dtype, count=tensor.numel(),
+                            offset=page if is_behind else room - size)
+    return copy.view(tensor.shape).copy_(tensor)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="protects pages by mprotect")
+@pytest.mark.parametrize("is_behind", [True, False])
+@pytest.mark.parametrize("starts", [[0, 0, 100, 200, 200], [0] * 5, [200] * 5,
+                                    [0, 30, 30, 63, 200]])
+def test_kvcache_packed_reads_no_other_memory(starts, is_behind):
+    """On a CPU, where a sequence without a query begins with the first one, or behind
+    the last."""
+    q, k, v = (put_beside_unreadable(x.cpu(), is_behind) for x in (
+        randn(200, 16, 64), randn(4, 90, 4, 64), randn(4, 90, 4, 64, seed=2)))
+    lengths = torch.tensor([90, 0, 33, 5], dtype=torch.int32)
+    found = fovea.flash_attn_with_kvcache(
+        q, k, v, cache_seqlens=lengths, max_seqlen_q=150, causal=True,
+        cu_seqlens_q=torch.tensor(starts, dtype=torch.int32))
+    for b, length in enumerate(lengths.tolist()):
+        rows = slice(starts[b], starts[b + 1])
+        if rows.start == rows.stop:
+            continue
+        one = [x.to(DEVICE) for x in (q[rows], k[b, :length], v[b, :length])]
+        keep = find_keep(rows.stop - rows.start, length, True)
+        check(found[rows].to(DEVICE), attend(*one, keep)[0],
+              attend(*one, keep, q.dtype)[0])
 
 
 @pytest.mark.parametrize("pages", [False, True])

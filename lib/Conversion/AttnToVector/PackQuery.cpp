@@ -147,15 +147,23 @@ void fovea::attn::emitPackQuery(KernelBuilder &b, PackQueryOp op,
   int64_t lanes =
       makesPairs ? 16 : unit.lanesDividing(packed.getElementType(), queries);
   Value zero = b.index(0);
-  b.loop(zero, b.dim(op.getQuery(), 0), 1, [&](Value batch) {
-    b.loop(zero, b.dim(op.getQuery(), 1), 1, [&](Value head) {
-      b.loop(zero, b.index(queries), lanes, [&](Value first) {
-        if (makesPairs)
-          emitPairs(b, op, batch, head, first);
-        else
-          emitLanes(b, op, lanes, batch, head, first);
+  auto pack = [&] {
+    b.loop(zero, b.dim(op.getQuery(), 0), 1, [&](Value batch) {
+      b.loop(zero, b.dim(op.getQuery(), 1), 1, [&](Value head) {
+        b.loop(zero, b.index(queries), lanes, [&](Value first) {
+          if (makesPairs)
+            emitPairs(b, op, batch, head, first);
+          else
+            emitLanes(b, op, lanes, batch, head, first);
+        });
       });
     });
-  });
+  };
+  if (cast<MemRefType>(op.getQuery().getType()).isDynamicDim(2))
+    b.when(b.fold<arith::CmpIOp>(arith::CmpIPredicate::sgt,
+                                 b.dim(op.getQuery(), 2), zero),
+           pack);
+  else
+    pack();
   op.erase();
 }

@@ -255,7 +255,12 @@ func.func @finalize_rest_init(%acc: memref<1x1x?x64xf32>, %max: memref<1x1x?xf32
 
 // -----
 
+// Where there is no query, none is read.
+
 // CHECK-LABEL: func @pack
+// CHECK: %[[QUERIES:.*]] = memref.dim
+// CHECK: %[[ARE_SOME:.*]] = arith.cmpi sgt, %[[QUERIES]], %c0{{.*}}
+// CHECK: scf.if %[[ARE_SOME]] {
 // CHECK-COUNT-16: arith.extf {{.*}} : vector<16xf16> to vector<16xf32>
 // CHECK-COUNT-64: vector.shuffle
 // CHECK-COUNT-16: vector.store

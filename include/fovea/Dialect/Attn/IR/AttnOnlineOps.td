@@ -345,8 +345,8 @@ def PackQueryOp : Attn_DestinationOp<"pack_query"> {
   let description = [{
     `packed[b, h, d, q] = factor * query[b, h, min(q, Sq - 1), d]` in the
     accumulation type: queries lie along vector lanes, so that the softmax of a
-    tile needs no horizontal operation. Columns beyond the last query repeat it.
-    `Sq` is at least 1.
+    tile needs no horizontal operation. Columns beyond the last query repeat it;
+    where there is none, as in a tile of a sequence without rows, all are unspecified.
 
     A result in bf16 has pairs of features, as AMX tiles and dot products of
     AVX512-BF16 multiply them, for a multiple of 32 features and of 16 queries and
