@@ -443,7 +443,9 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
     - an `scf.forall` with linalg in it, with a block for each iteration: all
       threads run the body, share the points of each op, or the terms of a sum
       of one element, and meet at a barrier behind it. Its buffers are in shared
-      memory, large ones in memory;
+      memory, large ones in memory. Where a warp is enough for each of more
+      iterations than the GPU has multiprocessors, a block has four, and a
+      multiprocessor at most eight blocks of the grid;
     - any other `scf.forall`, with one thread for each iteration. Its buffers
       are each thread's own, in memory if they are larger than 512 bytes. An
       `scf.forall` around kernels becomes a loop on the host, which starts them
@@ -480,7 +482,8 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
     "::fovea::machine::MachineDialect", "::mlir::affine::AffineDialect",
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
   ];
   let options = [
     Option<"deterministic", "deterministic", "bool", /*default=*/"false",

@@ -8,8 +8,10 @@
 // With a block for each iteration, all of its threads run the body; they share
 // each op on memory and each loop that adds up integers, and there is a barrier
 // behind it. All values that decide the flow of control are thus the same in
-// all threads. Where one op of a few independent points is all that the body
-// does, threads take points of all iterations.
+// all threads. Where a warp is enough for a body, a block has several, each
+// with an iteration of its own: a multiprocessor takes no more than 32 blocks
+// at a time, and each takes time to begin. Where one op of a few independent
+// points is all that the body does, threads take points of all iterations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,6 +32,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/IR/IRMapping.h"
@@ -55,6 +58,11 @@ static constexpr int64_t kBufferAlignment = 64;
 /// do.
 static constexpr int64_t kMostThreads = 512;
 static constexpr int64_t kUsualThreads = 256;
+/// The iterations of a block where each takes a warp, and the blocks of a
+/// multiprocessor, which has no room for many more: iterations that have
+/// nothing to do take little time then.
+static constexpr int64_t kWarpsOfBlock = 4;
+static constexpr int64_t kWarpBlocksOfCore = 8;
 static constexpr int64_t kElementsPerThread = 4;
 /// The steps of a loop that threads share, where they are not known.
 static constexpr int64_t kUsualSteps = 128;
@@ -102,6 +110,7 @@ private:
   void prepareBody();
   int64_t chooseThreads();
   void chooseBuffers();
+  bool canShareBlock() const;
   LogicalResult createWorkspaces(Value items);
   SmallVector<Value> getIndices(Value item);
   LogicalResult emitLoop(Value items);
@@ -112,12 +121,13 @@ private:
   void placeBuffer(gpu::LaunchOp launch, memref::AllocOp alloc,
                    memref::AllocOp original, Value slot);
   void shareBody(gpu::LaunchOp launch);
+  void emitBarrier(OpBuilder &builder) const;
 
   OpBuilder &builder;
   scf::ForallOp forall;
   Location loc;
-  /// True if each iteration has a block, not a thread.
-  bool isByBlocks = false;
+  /// True if each iteration has a block, or a warp of one, not a thread.
+  bool isByBlocks = false, isByWarps = false;
   SmallVector<Value> lowers, steps, sizes;
   /// Allocations that become buffers of a thread, or of a block in shared
   /// memory.
@@ -290,11 +300,20 @@ LogicalResult LoopConverter::emitLoop(Value items) {
   auto emit = [&](gpu::LaunchOp launch, Value item, Value slot) {
     emitBody(launch, item, slot);
   };
-  if (isByBlocks)
+  int64_t threads = chooseThreads(),
+          cores = machine::getGpuOrDefault(forall).getCores();
+  isByWarps = isByBlocks && threads == machine::kWarpSize &&
+              workspaces.empty() && canShareBlock() &&
+              getConstantIntValue(items).value_or(cores + 1) > cores;
+  if (isByWarps)
+    shareBody(emitGroupLaunch(builder, loc, items, kWarpBlocksOfCore * cores,
+                              kWarpsOfBlock * machine::kWarpSize,
+                              machine::kWarpSize, emit));
+  else if (isByBlocks)
     shareBody(emitBlockLaunch(builder, loc, items,
                               workspaces.empty() ? machine::kLargestGrid
                                                  : kBlockBufferGrid,
-                              chooseThreads(), emit));
+                              threads, emit));
   else
     emitItemLaunch(
         builder, loc, items,
@@ -361,7 +380,8 @@ static void shareIterations(RewriterBase &rewriter, const BlockThread &thread,
   loop.setStep(stride);
 }
 
-/// Shares the iterations of a loop with these combiners among the threads.
+/// Shares the iterations of a loop with these combiners among the threads,
+/// which have to meet behind it.
 static void shareReduction(RewriterBase &rewriter, const BlockThread &thread,
                            scf::ForOp loop, ArrayRef<Operation *> combiners) {
   Location loc = loop.getLoc();
@@ -394,7 +414,17 @@ static void shareReduction(RewriterBase &rewriter, const BlockThread &thread,
     for (OpOperand *use : ofResult)
       use->set(sum);
   }
-  gpu::BarrierOp::create(rewriter, loc);
+}
+
+/// Returns true if `copy` copies memory to itself, whatever branch was taken.
+static bool isOfSame(memref::CopyOp copy) {
+  Value source = copy.getSource(), target = copy.getTarget();
+  auto result = dyn_cast<OpResult>(source);
+  auto branch = source.getDefiningOp<scf::IfOp>();
+  if (!branch)
+    return source == target;
+  return branch.thenYield().getOperand(result.getResultNumber()) == target &&
+         branch.elseYield().getOperand(result.getResultNumber()) == target;
 }
 
 /// Leaves `linalg.generic` as the only op on memory that threads can share.
@@ -409,7 +439,7 @@ void LoopConverter::prepareBody() {
   for (Operation *op : ops) {
     rewriter.setInsertionPoint(op);
     if (auto copy = dyn_cast<memref::CopyOp>(op)) {
-      if (copy.getSource() != copy.getTarget())
+      if (!isOfSame(copy))
         createCopy(rewriter, copy);
       rewriter.eraseOp(copy);
     } else if (!isa<linalg::GenericOp>(op)) {
@@ -473,6 +503,20 @@ void LoopConverter::chooseBuffers() {
     total += *bytes;
     onChip.insert(alloc);
   });
+}
+
+/// Returns true if a block's shared memory has room for the buffers of several
+/// iterations, which ops can access at any place.
+bool LoopConverter::canShareBlock() const {
+  int64_t bytes = 0;
+  for (Operation *alloc : onChip) {
+    bytes += *getStaticBytes(cast<memref::AllocOp>(alloc).getType());
+    if (!llvm::all_of(alloc->getUsers(),
+                      llvm::IsaPred<linalg::LinalgOp, memref::LoadOp,
+                                    memref::StoreOp, memref::DeallocOp>))
+      return false;
+  }
+  return bytes * kWarpsOfBlock <= kSharedTotal;
 }
 
 /// Allocates memory for the buffers of the body that are not on the chip.
@@ -561,6 +605,27 @@ void LoopConverter::emitBody(gpu::LaunchOp launch, Value item, Value slot) {
     op->erase();
 }
 
+/// Returns the element of `all`, in its first dimension, that is the thread's
+/// warp's.
+static Value takeWarpsOwn(OpBuilder &builder, gpu::LaunchOp launch, Value all) {
+  Location loc = launch.getLoc();
+  auto type = cast<MemRefType>(all.getType());
+  Value lanes =
+      arith::ConstantIndexOp::create(builder, loc, machine::kWarpSize);
+  Value warp =
+      arith::DivUIOp::create(builder, loc, launch.getThreadIds().x, lanes);
+  SmallVector<OpFoldResult> place(type.getRank(), builder.getIndexAttr(0)),
+      ones(type.getRank(), builder.getIndexAttr(1)),
+      sizes = getAsIndexOpFoldResult(builder.getContext(), type.getShape());
+  place.front() = warp;
+  sizes.front() = ones.front();
+  return memref::SubViewOp::create(
+      builder, loc,
+      memref::SubViewOp::inferRankReducedResultType(
+          type.getShape().drop_front(), type, place, sizes, ones),
+      all, place, sizes, ones);
+}
+
 void LoopConverter::placeBuffer(gpu::LaunchOp launch, memref::AllocOp alloc,
                                 memref::AllocOp original, Value slot) {
   OpBuilder inner(alloc);
@@ -579,10 +644,17 @@ void LoopConverter::placeBuffer(gpu::LaunchOp launch, memref::AllocOp alloc,
   } else {
     auto space = gpu::AddressSpaceAttr::get(inner.getContext(),
                                             gpu::AddressSpace::Workgroup);
-    auto sharedType = MemRefType::get(type.getShape(), type.getElementType(),
-                                      MemRefLayoutAttrInterface(), space);
-    Value shared = launch.addWorkgroupAttribution(sharedType, loc);
-    buffer = memref::MemorySpaceCastOp::create(inner, loc, type, shared);
+    SmallVector<int64_t> shape(type.getShape());
+    if (isByWarps)
+      shape.insert(shape.begin(), kWarpsOfBlock);
+    Value shared = launch.addWorkgroupAttribution(
+        MemRefType::get(shape, type.getElementType(),
+                        MemRefLayoutAttrInterface(), space),
+        loc);
+    buffer = memref::MemorySpaceCastOp::create(
+        inner, loc, MemRefType::get(shape, type.getElementType()), shared);
+    if (isByWarps)
+      buffer = takeWarpsOwn(inner, launch, buffer);
   }
   alloc.replaceAllUsesWith(buffer);
 }
@@ -615,6 +687,16 @@ static bool isNextEffect(Operation *op, Operation *next) {
   return false;
 }
 
+/// Lets the threads of an iteration meet, and see what the others have written.
+void LoopConverter::emitBarrier(OpBuilder &builder) const {
+  if (!isByWarps) {
+    gpu::BarrierOp::create(builder, loc);
+    return;
+  }
+  Value all = arith::ConstantIntOp::create(builder, loc, -1, /*width=*/32);
+  NVVM::SyncWarpOp::create(builder, loc, all);
+}
+
 /// Shares the ops on memory in the body among the threads of the block.
 void LoopConverter::shareBody(gpu::LaunchOp launch) {
   IRRewriter rewriter(launch.getContext());
@@ -629,6 +711,12 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
   // memory.
   BlockThread thread(launch);
   thread.count = launch.getBlockSizeX();
+  if (isByWarps) {
+    rewriter.setInsertionPointToStart(&launch.getBody().front());
+    thread.count =
+        arith::ConstantIndexOp::create(rewriter, loc, machine::kWarpSize);
+    thread.id = arith::RemUIOp::create(rewriter, loc, thread.id, thread.count);
+  }
   SmallVector<scf::ForOp> reductions;
   launch.walk<WalkOrder::PreOrder>([&](Operation *op) {
     auto loop = dyn_cast<scf::ForOp>(op);
@@ -646,8 +734,10 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
       ops.push_back(op);
     return isWhole ? WalkResult::skip() : WalkResult::advance();
   });
-  for (scf::ForOp loop : reductions)
+  for (scf::ForOp loop : reductions) {
     shareReduction(rewriter, thread, loop, getCombiners(loop));
+    emitBarrier(rewriter);
+  }
   ApartOps apart;
   for (size_t at = 0; at < ops.size(); ++at) {
     Operation *op = ops[at];
@@ -659,7 +749,7 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
       rewriter.setInsertionPoint(op);
       emitBlockLoops(rewriter, thread, generic);
       if (!goesOn) {
-        gpu::BarrierOp::create(rewriter, loc);
+        emitBarrier(rewriter);
         apart = ApartOps();
       }
       rewriter.eraseOp(op);
@@ -668,7 +758,7 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       shareIterations(rewriter, thread, loop);
       rewriter.setInsertionPointAfter(loop);
-      gpu::BarrierOp::create(rewriter, loc);
+      emitBarrier(rewriter);
       continue;
     }
     // One thread stores, with one barrier for all that nothing comes between.
@@ -685,7 +775,7 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
     for (Operation *store : stores)
       store->moveBefore(branch.thenBlock()->getTerminator());
     rewriter.setInsertionPointAfter(branch);
-    gpu::BarrierOp::create(rewriter, loc);
+    emitBarrier(rewriter);
   }
 }
 

@@ -670,9 +670,10 @@ func.func @rows_at_places(%out: memref<?x24xf32>, %in: memref<?x24xf32>, %places
 // An iteration's op may not read what it writes by the loop's own loads, and long
 // rows stay with blocks.
 // CHECK-LABEL: func @rows_by_blocks(
-// CHECK:         gpu.launch
-// CHECK:           gpu.barrier
-// CHECK:         gpu.launch
+// CHECK:         gpu.launch {{.*}} threads({{.*}}) in ({{.*}} = %c128{{,}}
+// CHECK:           nvvm.bar.warp.sync
+// CHECK-NOT:       gpu.barrier
+// CHECK:         gpu.launch {{.*}} threads({{.*}}) in ({{.*}} = %c512{{,}}
 // CHECK:           gpu.barrier
 func.func @rows_by_blocks(%x: memref<?x24xindex>, %y: memref<?x2000xf32>, %places: memref<?xindex>) {
   %c0 = arith.constant 0 : index
@@ -1019,6 +1020,107 @@ func.func @own_and_others(%out: memref<4x32xf32>) {
       linalg.yield %y : f32
     }
     memref.dealloc %a : memref<32xf32>
+  }
+  return
+}
+
+// -----
+
+// Where a warp is enough for each of many iterations, a block has four of them, and
+// a machine no more blocks than its multiprocessors have room for, 8 on each of 132.
+// Warps meet by themselves, and have buffers of their own.
+// CHECK-LABEL: func @by_warps(
+// CHECK:         %[[BLOCKS:.*]] = arith.ceildivui %{{.*}}, %c4
+// CHECK:         %[[GRID:.*]] = arith.minui %[[BLOCKS]], %c1056 :
+// CHECK:         gpu.launch blocks({{.*}}) in (%{{[^ ]*}} = %[[GRID]], {{.*}} threads(%[[T:[^,]*]], {{.*}}) in (%{{[^ ]*}} = %c128, {{.*}} workgroup(%[[ALL:[^ ]*]] : memref<4x32xf32, #gpu.address_space<workgroup>>)
+// CHECK-DAG:       %[[LANE:.*]] = arith.remui %[[T]], %c32
+// CHECK-DAG:       %[[WARP:.*]] = arith.divui %[[T]], %c32
+// CHECK:           scf.for
+// CHECK:             %[[SHARED:.*]] = memref.memory_space_cast %[[ALL]]
+// CHECK:             %[[OWN:.*]] = memref.subview %[[SHARED]][%{{.*}}, 0] [1, 32] [1, 1]
+// CHECK:             memref.store %{{.*}}, %[[OWN]][%[[LANE]]]
+// CHECK-NEXT:        nvvm.bar.warp.sync %c-1_i32
+// CHECK:             memref.load %[[OWN]]
+// CHECK:             nvvm.bar.warp.sync
+// CHECK-NOT:         gpu.barrier
+func.func @by_warps(%out: memref<?x32xf32>) {
+  %one = arith.constant 1.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x32xf32>
+  scf.forall (%i) in (%n) {
+    %a = memref.alloc() : memref<32xf32>
+    linalg.fill ins(%one : f32) outs(%a : memref<32xf32>)
+    %row = memref.subview %out[%i, 0] [1, 32] [1, 1] : memref<?x32xf32> to memref<32xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(d) -> (31 - d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]}
+      ins(%a : memref<32xf32>) outs(%row : memref<32xf32, strided<[1], offset: ?>>) {
+    ^bb0(%x: f32, %old: f32):
+      linalg.yield %x : f32
+    }
+    memref.dealloc %a : memref<32xf32>
+  }
+  return
+}
+
+// -----
+
+// A buffer of which there are views stays a block's, as ops of more points than a warp
+// has threads do.
+// CHECK-LABEL: func @not_by_warps(
+// CHECK:         gpu.launch {{.*}} threads({{.*}}) in ({{.*}} = %c32{{,}}
+// CHECK-NOT:       nvvm.bar.warp.sync
+// CHECK:         gpu.launch {{.*}} threads({{.*}}) in ({{.*}} = %c128{{,}}
+// CHECK-NOT:       nvvm.bar.warp.sync
+func.func @not_by_warps(%out: memref<?x32xf32>, %wide: memref<?x512xf32>) {
+  %one = arith.constant 1.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x32xf32>
+  scf.forall (%i) in (%n) {
+    %a = memref.alloc() : memref<64xf32>
+    %low = memref.subview %a[0] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1]>>
+    linalg.fill ins(%one : f32) outs(%low : memref<32xf32, strided<[1]>>)
+    %row = memref.subview %out[%i, 0] [1, 32] [1, 1] : memref<?x32xf32> to memref<32xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(d) -> (31 - d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]}
+      ins(%low : memref<32xf32, strided<[1]>>) outs(%row : memref<32xf32, strided<[1], offset: ?>>) {
+    ^bb0(%x: f32, %old: f32):
+      linalg.yield %x : f32
+    }
+    memref.dealloc %a : memref<64xf32>
+  }
+  scf.forall (%i) in (%n) {
+    %a = memref.alloc() : memref<512xf32>
+    linalg.fill ins(%one : f32) outs(%a : memref<512xf32>)
+    %row = memref.subview %wide[%i, 0] [1, 512] [1, 1] : memref<?x512xf32> to memref<512xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(d) -> (511 - d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]}
+      ins(%a : memref<512xf32>) outs(%row : memref<512xf32, strided<[1], offset: ?>>) {
+    ^bb0(%x: f32, %old: f32):
+      linalg.yield %x : f32
+    }
+    memref.dealloc %a : memref<512xf32>
+  }
+  return
+}
+
+// -----
+
+// A branch may yield what is then copied to itself: nothing is.
+// CHECK-LABEL: func @same_of_branches(
+// CHECK:         gpu.launch
+// CHECK:           scf.if
+// CHECK:             memref.store
+// CHECK-NOT:       memref.store
+func.func @same_of_branches(%out: memref<?x32xf32>, %skip: i1) {
+  %one = arith.constant 1.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x32xf32>
+  scf.forall (%i) in (%n) {
+    %row = memref.subview %out[%i, 0] [1, 32] [1, 1] : memref<?x32xf32> to memref<32xf32, strided<[1], offset: ?>>
+    %same = scf.if %skip -> (memref<32xf32, strided<[1], offset: ?>>) {
+      scf.yield %row : memref<32xf32, strided<[1], offset: ?>>
+    } else {
+      linalg.fill ins(%one : f32) outs(%row : memref<32xf32, strided<[1], offset: ?>>)
+      scf.yield %row : memref<32xf32, strided<[1], offset: ?>>
+    }
+    memref.copy %same, %row : memref<32xf32, strided<[1], offset: ?>> to memref<32xf32, strided<[1], offset: ?>>
   }
   return
 }
