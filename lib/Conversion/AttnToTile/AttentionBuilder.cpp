@@ -809,11 +809,17 @@ LogicalResult AttentionBuilder::storeTile(Value fragment, Value tile,
     SmallVector<int64_t> dims = view.getDims(tileDims);
     if (llvm::is_contained(dims, -1))
       return fail("a result's rows do not run along a dimension of it");
+    auto isKnown = [&](OpFoldResult place) {
+      auto value = dyn_cast<Value>(place);
+      return !value || isOutside(value) || mapping.contains(value);
+    };
+    if (!llvm::all_of(view.offsets, isKnown))
+      return fail("what says where a result is stored is computed behind it");
     int64_t rows = tileDims.front();
     OpBuilder::InsertionGuard guard(rewriter);
     if (int64_t dim = view.dims[rows]; dim >= 0 && !view.sizes.empty())
       if (auto [condition, when] = takeCondition(view.sizes[dim]); condition) {
-        if (!isOutside(condition) && !mapping.contains(condition))
+        if (!isKnown(condition))
           return fail("what decides whether a result is stored is computed "
                       "behind it");
         auto branch =
@@ -827,9 +833,14 @@ LogicalResult AttentionBuilder::storeTile(Value fragment, Value tile,
       }
     // The store itself stops at the memref's end.
     Value valid;
-    if (!view.isClipped(rows, sizes.queries))
+    if (!view.isClipped(rows, sizes.queries)) {
+      if (view.dims[rows] >= 0 && !view.sizes.empty() &&
+          !isKnown(view.sizes[view.dims[rows]]))
+        return fail("what says how much of a result is stored is computed "
+                    "behind it");
       valid = getValueOrCreateConstantIndexOp(rewriter, loc,
                                               getTileSize(view, rows));
+    }
     auto store = StoreOp::create(rewriter, loc, fragment, memref,
                                  getIndices(rewriter, view), valid, dims);
     if (view.inner)

@@ -344,6 +344,83 @@ func.func @late(%q: !t, %n: tensor<index>) -> !t {
 
 // -----
 
+// Rows at a place that is known behind the output only.
+
+// REMARK: attention stays a loop over tiles: what says where a result is stored is computed behind it
+!t = tensor<1x1x128x64xf16>
+!tile = tensor<1x1x64x64xf16>
+!row = tensor<1x1x64xf32>
+
+// CHECK-LABEL: func @late_place
+// CHECK-NOT:   tile.
+func.func @late_place(%q: !t, %n: tensor<index>) -> !t {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %r = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q) -> (!t) {
+    %qt = tensor.extract_slice %q[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x64xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x64xf32>) -> tensor<1x1x64x64xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x64xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x64xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x64xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    %number = tensor.extract %n[] : tensor<index>
+    %place = arith.addi %number, %i : index
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %o into %out[0, 0, %place, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !tile into !t
+    }
+  }
+  return %r : !t
+}
+
+// -----
+
+// As many rows as is known behind the output only.
+
+// REMARK: attention stays a loop over tiles: what says how much of a result is stored is computed behind it
+!t = tensor<1x1x128x64xf16>
+!tile = tensor<1x1x64x64xf16>
+!row = tensor<1x1x64xf32>
+
+// CHECK-LABEL: func @late_rows
+// CHECK-NOT:   tile.
+func.func @late_rows(%q: !t, %n: tensor<index>) -> !t {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %r = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q) -> (!t) {
+    %qt = tensor.extract_slice %q[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x64xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x64xf32>) -> tensor<1x1x64x64xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x64xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x64xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x64xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    %number = tensor.extract %n[] : tensor<index>
+    %rows = arith.minsi %number, %c64 : index
+    %some = tensor.extract_slice %o[0, 0, 0, 0] [1, 1, %rows, 64] [1, 1, 1, 1] : !tile to tensor<1x1x?x64xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %i, 0] [1, 1, %rows, 64] [1, 1, 1, 1] : tensor<1x1x?x64xf16> into !t
+    }
+  }
+  return %r : !t
+}
+
+// -----
+
 // Columns that are two dimensions of a tensor: only rows may be.
 
 // REMARK: attention stays a loop over tiles: an operand is no tile of a tensor
