@@ -76,7 +76,8 @@ class FewPackedRowsTest : public FewRowsTest {
 protected:
   /// What the tests change of the graph.
   struct Graph {
-    StringRef heads = "32", keyHeads = "8", keys = "?", attributes = "";
+    StringRef heads = "32", keyHeads = "8", keys = "?", headDim = "128",
+              attributes = "";
     bool hasMask = true;
     /// What a sequence has of the queries: the slice of them or, computed from
     /// it, its negative.
@@ -100,44 +101,44 @@ protected:
     %end = arith.index_cast %last : i32 to index
     %more = arith.subi %end, %start : index
     %count = arith.minsi %more, %rows : index)";
-    std::string text =
-        llvm::formatv(R"(
+    std::string text = llvm::formatv(
+        R"(
 func.func @f(%lengths: tensor<?xi32>, %starts: tensor<?xi32>,
-    %k: tensor<?x{1}x{2}x128xbf16>, %most: index,
-    %packed: tensor<1x{0}x?x128xbf16>) -> tensor<1x{0}x?x128xbf16> {{
+    %k: tensor<?x{1}x{2}x{7}xbf16>, %most: index,
+    %packed: tensor<1x{0}x?x{7}xbf16>) -> tensor<1x{0}x?x{7}xbf16> {{
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c0 = arith.constant 0 : index
-  %batch = tensor.dim %k, %c0 : tensor<?x{1}x{2}x128xbf16>
-  %all = tensor.dim %packed, %c2 : tensor<1x{0}x?x128xbf16>
+  %batch = tensor.dim %k, %c0 : tensor<?x{1}x{2}x{7}xbf16>
+  %all = tensor.dim %packed, %c2 : tensor<1x{0}x?x{7}xbf16>
   %rows = arith.minsi %most, %all : index
-  %room = tensor.empty(%batch, %rows) : tensor<?x{0}x?x128xbf16>
-  %q = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (tensor<?x{0}x?x128xbf16>) {{
+  %room = tensor.empty(%batch, %rows) : tensor<?x{0}x?x{7}xbf16>
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (tensor<?x{0}x?x{7}xbf16>) {{
     {6}
-    %slice = tensor.extract_slice %packed[0, 0, %start, 0] [1, {0}, %count, 128] [1, 1, 1, 1]
-      : tensor<1x{0}x?x128xbf16> to tensor<1x{0}x?x128xbf16>
-    %negated = arith.negf %slice : tensor<1x{0}x?x128xbf16>
+    %slice = tensor.extract_slice %packed[0, 0, %start, 0] [1, {0}, %count, {7}] [1, 1, 1, 1]
+      : tensor<1x{0}x?x{7}xbf16> to tensor<1x{0}x?x{7}xbf16>
+    %negated = arith.negf %slice : tensor<1x{0}x?x{7}xbf16>
     scf.forall.in_parallel {{
-      tensor.parallel_insert_slice {4} into %out[%b, 0, 0, 0] [1, {0}, %count, 128] [1, 1, 1, 1]
-        : tensor<1x{0}x?x128xbf16> into tensor<?x{0}x?x128xbf16>
+      tensor.parallel_insert_slice {4} into %out[%b, 0, 0, 0] [1, {0}, %count, {7}] [1, 1, 1, 1]
+        : tensor<1x{0}x?x{7}xbf16> into tensor<?x{0}x?x{7}xbf16>
     }
   }
-  %o = attn.attention %q, %k, %k scale(0.125) {5} {3} : tensor<?x{0}x?x128xbf16>, tensor<?x{1}x{2}x128xbf16>,
-    tensor<?x{1}x{2}x128xbf16> -> tensor<?x{0}x?x128xbf16>
-  %results = tensor.empty(%all) : tensor<1x{0}x?x128xbf16>
-  %back = scf.forall (%b) in (%batch) shared_outs(%out = %results) -> (tensor<1x{0}x?x128xbf16>) {{
+  %o = attn.attention %q, %k, %k scale(0.125) {5} {3} : tensor<?x{0}x?x{7}xbf16>, tensor<?x{1}x{2}x{7}xbf16>,
+    tensor<?x{1}x{2}x{7}xbf16> -> tensor<?x{0}x?x{7}xbf16>
+  %results = tensor.empty(%all) : tensor<1x{0}x?x{7}xbf16>
+  %back = scf.forall (%b) in (%batch) shared_outs(%out = %results) -> (tensor<1x{0}x?x{7}xbf16>) {{
     {6}
-    %slice = tensor.extract_slice %o[%b, 0, 0, 0] [1, {0}, %count, 128] [1, 1, 1, 1]
-      : tensor<?x{0}x?x128xbf16> to tensor<1x{0}x?x128xbf16>
+    %slice = tensor.extract_slice %o[%b, 0, 0, 0] [1, {0}, %count, {7}] [1, 1, 1, 1]
+      : tensor<?x{0}x?x{7}xbf16> to tensor<1x{0}x?x{7}xbf16>
     scf.forall.in_parallel {{
-      tensor.parallel_insert_slice %slice into %out[0, 0, %start, 0] [1, {0}, %count, 128] [1, 1, 1, 1]
-        : tensor<1x{0}x?x128xbf16> into tensor<1x{0}x?x128xbf16>
+      tensor.parallel_insert_slice %slice into %out[0, 0, %start, 0] [1, {0}, %count, {7}] [1, 1, 1, 1]
+        : tensor<1x{0}x?x{7}xbf16> into tensor<1x{0}x?x{7}xbf16>
     }
   }
-  return %back : tensor<1x{0}x?x128xbf16>
+  return %back : tensor<1x{0}x?x{7}xbf16>
 })",
-                      graph.heads, graph.keyHeads, graph.keys, graph.attributes,
-                      graph.copied, graph.hasMask ? mask : "", rows);
+        graph.heads, graph.keyHeads, graph.keys, graph.attributes, graph.copied,
+        graph.hasMask ? mask : "", rows, graph.headDim);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     (*module)->setAttr(machine::kTargetAttrName, getTarget());
     PassManager manager(&context);
@@ -172,7 +173,7 @@ TEST_F(FewRowsTest, AreThoseThatLeaveMultiprocessorsIdle) {
   ASSERT_TRUE(rows.keys);
   EXPECT_EQ(rows.keys->operand, 2u);
   EXPECT_EQ(rows.keys->dim, 2u);
-  // 32 heads have 64 blocks of two tiles.
+  // 32 heads have 64 blocks of two tiles, of two parts each.
   EXPECT_TRUE(rows.contain(1, 17, 8192));
   EXPECT_TRUE(rows.contain(1, 2 * rows.tile, 8192));
   EXPECT_TRUE(rows.contain(2, rows.tile, 8192));
@@ -239,16 +240,43 @@ TEST_F(FewRowsTest, AreNoneWithASchedule) {
 }
 
 TEST_F(FewPackedRowsTest, AreThoseOfAllSequences) {
+  for (const FewRows &rows : findAll({})) {
+    EXPECT_FALSE(rows.batch);
+    EXPECT_EQ(rows.queries.operand, 4u);
+    EXPECT_EQ(rows.queries.dim, 2u);
+    ASSERT_TRUE(rows.keys);
+    EXPECT_EQ(rows.keys->operand, 2u);
+    EXPECT_EQ(rows.keys->dim, 2u);
+  }
+}
+
+TEST_F(FewPackedRowsTest, HaveCodeOfTheirOwnIfTheyAreOneTile) {
+  // The rows of 16 queries, of a group of 4 heads each, are a tile of 64.
   FewRowsOfCodes codes = findAll({});
-  // One more code serves all numbers of them.
-  EXPECT_EQ(codes[0].mostTiles, 0);
-  const FewRows &rows = codes[1];
-  EXPECT_FALSE(rows.batch);
-  EXPECT_EQ(rows.queries.operand, 4u);
-  EXPECT_EQ(rows.queries.dim, 2u);
-  ASSERT_TRUE(rows.keys);
-  EXPECT_EQ(rows.keys->operand, 2u);
-  EXPECT_EQ(rows.keys->dim, 2u);
+  EXPECT_EQ(codes[0].tile, 16);
+  EXPECT_TRUE(codes[0].contain(1, 16, 8192));
+  EXPECT_FALSE(codes[0].contain(1, 17, 8192));
+  EXPECT_TRUE(codes[1].contain(1, 17, 8192));
+  ScheduleAttr schedule = select({}, {.typicalRows = 64});
+  ASSERT_TRUE(schedule);
+  EXPECT_EQ(schedule.getQueryTile(), 64);
+  EXPECT_EQ(schedule.getBlocks(), Blocks::Dealt);
+  EXPECT_EQ(schedule.getSplit(), 16);
+  // An earlier maximum takes registers that others need.
+  EXPECT_EQ(schedule.getMaximum(), Maximum::Exact);
+  // Without a group a tile has 64 queries.
+  EXPECT_TRUE(findAll({.keyHeads = "32"})[0].contain(1, 64, 8192));
+  EXPECT_FALSE(findAll({.keyHeads = "32"})[0].contain(1, 65, 8192));
+}
+
+TEST_F(FewPackedRowsTest, HavePartsWhateverTheMaximum) {
+  // Where masked steps of narrow heads have the exact maximum, too.
+  Graph graph = {.heads = "16", .keyHeads = "16", .headDim = "64"};
+  ScheduleAttr schedule = select(graph, {.typicalRows = 128});
+  ASSERT_TRUE(schedule);
+  EXPECT_EQ(schedule.getMaximum(), Maximum::Exact);
+  EXPECT_EQ(schedule.getBlocks(), Blocks::Dealt);
+  EXPECT_EQ(schedule.getSplit(), 8);
 }
 
 TEST_F(FewPackedRowsTest, LeaveMultiprocessorsIdle) {

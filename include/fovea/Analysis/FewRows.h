@@ -27,10 +27,11 @@ namespace fovea {
 
 /// The calls of a function that one code for few rows serves.
 struct FewRows {
-  /// The queries that such codes are made for. The first one that serves a call
-  /// is taken; those in front of the last one serve no more queries. (H200, 32
-  /// heads on 8, d = 128, 4k keys, us, by the first and by the second: 32
-  /// queries 22.8 and 29.9, 128 42.4 and 36.3.)
+  /// The rows of a head that such codes are made for: queries, or those of all
+  /// heads of a group (`attn-pack-groups`). The first one that serves a call is
+  /// taken; those in front of the last one serve no more rows. (H200, 32 heads
+  /// on 8, d = 128, 4k keys, us, by the first and by the second: 32 queries 22.8
+  /// and 29.9, 128 42.4 and 36.3.)
   static constexpr std::array<int64_t, 2> kTypical = {64, 128};
   /// As many keys for each query of a batch, and in all, make up for merging
   /// the parts.
@@ -46,7 +47,7 @@ struct FewRows {
   /// The queries of a tile, and the most tiles of a head, of all sequences; 0:
   /// no call is served.
   int64_t tile = 1, mostTiles = 0;
-  /// The most queries of a sequence.
+  /// The most queries of a sequence, or of all that lie packed.
   int64_t mostQueries = std::numeric_limits<int64_t>::max();
 
   bool contain(int64_t numBatches, int64_t numQueries,

@@ -145,8 +145,8 @@ struct ScheduleOptions {
   /// they are shorter than is usual, a dynamic batch is taken for many
   /// sequences.
   int64_t typicalLength = 0;
-  /// The queries of all sequences of a GPU's dynamic batch, if they are few;
-  /// 0: they are not.
+  /// The rows of a head of all sequences of a GPU's dynamic batch, if they are
+  /// few: queries, or those of a group's heads; 0: they are not.
   int64_t typicalRows = 0;
 };
 

@@ -97,10 +97,10 @@ struct CompileOptions {
   /// chosen. 0: those that are usual, and code for short lengths beside it,
   /// which is compiled by the first call that it serves.
   int64_t typicalLength = 0;
-  /// The queries of all sequences that a GPU's dynamic batch is taken to have
-  /// where schedules are chosen. 0: not few, and code for few beside it, which
-  /// is compiled by the first call that it serves, unless there is a typical
-  /// length.
+  /// The rows of a head of all sequences that a GPU's dynamic batch is taken to
+  /// have where schedules are chosen: queries, or those of a group's heads. 0:
+  /// not few, and code for few beside it, which is compiled by the first call
+  /// that it serves, unless there is a typical length.
   int64_t typicalRows = 0;
   /// True if code for calls has kernels that copy operands which a GPU's TMA
   /// cannot address. Else only a call that needs them compiles them.

@@ -111,7 +111,8 @@ struct GpuOptions {
   /// The lengths that dynamic ones are taken for where schedules are chosen; 0:
   /// what is usual.
   int64_t typicalLength = 0;
-  /// The queries of all sequences of a dynamic batch; 0: they are not few.
+  /// The rows of a head of all sequences of a dynamic batch; 0: they are not
+  /// few.
   int64_t typicalRows = 0;
   /// False at level `Fused` to leave attention without its schedule.
   bool selectsSchedules = true;
