@@ -140,14 +140,14 @@
 // CHECK-NEXT:      tensor.parallel_insert_slice %{{.*}} into %[[PL]][%[[IN]], 0] [1, %[[PARTROWS]]]
 // CHECK-NEXT:      tensor.parallel_insert_slice %{{.*}} into %[[PR]][%[[IN]], 0] [1, %[[PARTROWS]]]
 
-// A block of the loop behind merges every 32nd query of a tile, where these are in the
-// result. There may be fewer tiles than 8.
+// An iteration of the loop behind merges a row of a tile, where it is in the result. There
+// may be fewer tiles than 8.
 // CHECK:       %[[ATMOSTPARTED:.*]] = arith.minsi %[[SIZE]], %c8
-// CHECK-NEXT:  %[[MERGED:.*]] = scf.forall (%[[S:.*]], %[[MH:.*]], %[[F:.*]]) in (%[[ATMOSTPARTED]], 2, 32) shared_outs(%[[MOUT:.*]] = %[[DONE]]#0)
+// CHECK-NEXT:  %[[MERGED:.*]] = scf.forall (%[[S:.*]], %[[MH:.*]], %[[F:.*]]) in (%[[ATMOSTPARTED]], 2, 64) shared_outs(%[[MOUT:.*]] = %[[DONE]]#0)
 // CHECK-NEXT:    %[[NUM32:.*]] = tensor.extract %[[LIST]]#5[%c0]
 // CHECK-NEXT:    %[[NUM:.*]] = arith.index_castui %[[NUM32]]
 // CHECK-NEXT:    %[[EXISTS:.*]] = arith.cmpi slt, %[[S]], %[[NUM]]
-// All is read at once, also of what there is not.
+// The list is read at once, also of what there is not.
 // CHECK-NEXT:    %[[W32:.*]] = tensor.extract %[[LIST]]#6[%[[S]]]
 // CHECK-NEXT:    %[[ANYW:.*]] = arith.index_castui %[[W32]]
 // CHECK-NEXT:    %[[MW:.*]] = arith.select %[[EXISTS]], %[[ANYW]], %c0
@@ -158,27 +158,30 @@
 // CHECK-NEXT:    %[[ANYB:.*]] = arith.index_castui %[[MB32]]
 // CHECK-NEXT:    %[[MB:.*]] = arith.select %[[EXISTS]], %[[ANYB]], %c0
 // CHECK-NEXT:    %[[MT32:.*]] = tensor.extract %[[LIST]]#9[%[[S]]]
-// CHECK:         tensor.extract %[[STARTS]][%[[MB]]]
-// CHECK:         %[[MROWS:.*]] = affine.min
-// CHECK-NEXT:    %[[MQUERIES:.*]] = arith.select %[[EXISTS]], %[[MROWS]], %c0
-// CHECK-NEXT:    %[[REST:.*]] = arith.subi %[[MQUERIES]], %[[F]]
-// CHECK-NEXT:    %[[TURNS:.*]] = arith.ceildivsi %[[REST]], %c32
-// CHECK-NEXT:    %[[MCOUNT:.*]] = arith.maxsi %[[TURNS]], %c0
-// CHECK-NEXT:    %[[HASANY:.*]] = arith.cmpi slt, %[[F]], %[[MQUERIES]]
-// CHECK-NEXT:    %[[MROW:.*]] = arith.addi %{{.*}}, %[[F]]
-// CHECK-NEXT:    %[[MPLACE:.*]] = arith.select %[[HASANY]], %[[MROW]], %c0
-// CHECK:         %[[MINE:.*]] = tensor.extract_slice %[[MOUT]][0, %[[MH]], %[[MPLACE]], 0] [1, 1, %[[MCOUNT]], 64] [1, 1, 32, 1]
-// CHECK-NEXT:    %[[ROWSDONE:.*]] = scf.for %[[Q:.*]] = %c0 to %[[MCOUNT]] step %c1 iter_args(%[[CARRIED:.*]] = %[[MINE]])
-// CHECK-NEXT:      %[[Q32:.*]] = arith.muli %[[Q]], %c32
-// CHECK-NEXT:      %[[INTILE:.*]] = arith.addi %[[Q32]], %[[F]]
+// CHECK:         %[[OWN:.*]]:2 = scf.if %[[EXISTS]] -> (index, index) {
+// CHECK-NEXT:      tensor.extract %[[STARTS]][%[[MB]]]
+// CHECK:           %[[MROWS:.*]] = affine.min
+// CHECK-NEXT:      %[[ISROW:.*]] = arith.cmpi slt, %[[F]], %[[MROWS]]
+// CHECK-NEXT:      %[[ONE:.*]] = arith.select %[[ISROW]], %c1, %c0
+// CHECK-NEXT:      %[[MROW:.*]] = arith.addi %{{.*}}, %[[F]]
+// CHECK-NEXT:      %[[MPLACE:.*]] = arith.select %[[ISROW]], %[[MROW]], %c0
+// CHECK-NEXT:      scf.yield %[[ONE]], %[[MPLACE]]
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      scf.yield %c0, %c0
+// CHECK-NEXT:    }
+// CHECK-NEXT:    %[[MINE:.*]] = tensor.extract_slice %[[MOUT]][0, %[[OF:.*]], %[[OWN]]#1, 0] [1, 1, %[[OWN]]#0, 64] [1, 1, 1, 1]
+// CHECK-NEXT:    %[[ROWSDONE:.*]] = scf.for %[[Q:.*]] = %c0 to %[[OWN]]#0 step %c1 iter_args(%[[CARRIED:.*]] = %[[MINE]])
 // CHECK-NEXT:      %[[FIRSTITEM:.*]] = arith.muli %[[MW]], %c2
 // CHECK-NEXT:      %[[FIRSTPLACE:.*]] = arith.addi %[[FIRSTITEM]], %[[MH]]
-// CHECK-NEXT:      tensor.extract_slice %[[DONE]]#1[%[[FIRSTPLACE]], %[[INTILE]], 0] [%[[MC]], 1, 64] [2, 1, 1]
-// CHECK-NEXT:      tensor.extract_slice %[[DONE]]#2[%[[FIRSTPLACE]], %[[INTILE]]] [%[[MC]], 1] [2, 1]
-// CHECK-NEXT:      tensor.extract_slice %[[DONE]]#3[%[[FIRSTPLACE]], %[[INTILE]]] [%[[MC]], 1] [2, 1]
-// CHECK:           %[[NEW:.*]] = tensor.insert_slice %{{.*}} into %[[CARRIED]][0, %[[Q]], 0] [1, 1, 64]
+// CHECK-NEXT:      tensor.extract_slice %[[DONE]]#1[%[[FIRSTPLACE]], %[[F]], 0] [%[[MC]], 1, 64] [2, 1, 1]
+// CHECK-NEXT:      tensor.extract_slice %[[DONE]]#2[%[[FIRSTPLACE]], %[[F]]] [%[[MC]], 1] [2, 1]
+// CHECK-NEXT:      tensor.extract_slice %[[DONE]]#3[%[[FIRSTPLACE]], %[[F]]] [%[[MC]], 1] [2, 1]
+// Tiles of 64 rows are few, and have as many parts as there may be: two groups of threads
+// share the 8 of a row.
+// CHECK:           tensor.empty() : tensor<2x16xf32>
+// CHECK:           %[[NEW:.*]] = tensor.insert_slice %{{.*}} into %[[CARRIED]][%[[Q]], 0] [1, 64]
 // CHECK-NEXT:      scf.yield %[[NEW]]
-// CHECK:         tensor.parallel_insert_slice %[[ROWSDONE]] into %[[MOUT]][0, %[[MH]], %[[MPLACE]], 0] [1, 1, %[[MCOUNT]], 64] [1, 1, 32, 1]
+// CHECK:         tensor.parallel_insert_slice %[[ROWSDONE]] into %[[MOUT]][0, %[[OF]], %[[OWN]]#1, 0] [1, 1, %[[OWN]]#0, 64] [1, 1, 1, 1]
 // CHECK:       return %[[MERGED]]
 !all = tensor<?x2x?x64xbf16>
 #gpu = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = dealt, split = 8>
@@ -215,8 +218,8 @@ func.func @parts(%q: !all, %k: !all, %starts: tensor<?xi32>, %lengths: tensor<?x
 
 // -----
 
-// A query's rows, those of the heads of its group, are merged together. Tiles see fewer
-// keys than the last one by a fourth of their rows.
+// A query's rows are those of the heads of its group. Tiles see fewer keys than the last
+// one by a fourth of their rows.
 
 // CHECK-LABEL: func @groups
 // CHECK:         %[[SEE:.*]] = arith.ceildivsi %{{.*}}, %c32
@@ -231,20 +234,23 @@ func.func @parts(%q: !all, %k: !all, %starts: tensor<?xi32>, %lengths: tensor<?x
 // CHECK:         tensor.expand_shape {{.*}} output_shape [1, %[[WHOLEQUERIES]], 4, 64]
 // CHECK:         tensor.parallel_insert_slice %{{.*}} [1, 4, %[[WHOLEQUERIES]], 64]
 // CHECK:         tensor.parallel_insert_slice %{{.*}} [1, 4, %[[WHOLEQUERIES]]]
-// CHECK:       scf.forall (%{{.*}}, %[[MH:.*]], %[[F:.*]]) in (%{{.*}}, 2, 32) shared_outs(%[[OUT:.*]] = %[[DONE]]#0, %[[LOUT:.*]] = %[[DONE]]#1)
-// CHECK:         %[[MHEAD:.*]] = arith.muli %[[MH]], %c4
-// CHECK:         %[[MINE:.*]] = tensor.extract_slice %[[OUT]][0, %[[MHEAD]], %[[MPLACE:.*]], 0] [1, 4, %[[MCOUNT:.*]], 64] [1, 1, 32, 1]
-// CHECK-NEXT:    %[[LMINE:.*]] = tensor.extract_slice %[[LOUT]][0, %[[MHEAD]], %[[MPLACE]]] [1, 4, %[[MCOUNT]]] [1, 1, 32]
-// CHECK-NEXT:    scf.for %[[Q:.*]] = %c0 to %[[MCOUNT]] step %c1 iter_args(%[[NEW:.*]] = %[[MINE]], %[[LNEW:.*]] = %[[LMINE]])
-// CHECK:           %[[ROW:.*]] = arith.muli %{{.*}}, %c4
-// CHECK:           tensor.extract_slice %[[DONE]]#2[%{{.*}}, %[[ROW]], 0] [%{{.*}}, 4, 64] [2, 1, 1]
-// CHECK:           tensor.insert_slice %{{.*}} into %[[NEW]][0, %[[Q]], 0] [4, 1, 64]
+// CHECK:       scf.forall (%{{.*}}, %[[MH:.*]], %[[F:.*]], %[[MEMBER:.*]]) in (%{{.*}}, 2, 32, 4) shared_outs(%[[OUT:.*]] = %[[DONE]]#0, %[[LOUT:.*]] = %[[DONE]]#1)
+// CHECK:         %[[OWN:.*]]:3 = scf.if
+// CHECK-NEXT:      %[[MHEAD:.*]] = arith.muli %[[MH]], %c4
+// CHECK:           %[[OFMEMBER:.*]] = arith.addi %[[MHEAD]], %[[MEMBER]]
+// CHECK:           scf.yield %{{.*}}, %[[OFMEMBER]], %{{.*}} : index, index, index
+// CHECK:         %[[FIRST:.*]] = arith.muli %[[F]], %c4
+// CHECK-NEXT:    %[[ROW:.*]] = arith.addi %[[FIRST]], %[[MEMBER]]
+// CHECK-NEXT:    %[[MINE:.*]] = tensor.extract_slice %[[OUT]][0, %[[OWN]]#1, %[[OWN]]#2, 0] [1, 1, %[[OWN]]#0, 64]
+// CHECK-NEXT:    %[[LMINE:.*]] = tensor.extract_slice %[[LOUT]][0, %[[OWN]]#1, %[[OWN]]#2] [1, 1, %[[OWN]]#0]
+// CHECK-NEXT:    scf.for %[[Q:.*]] = %c0 to %[[OWN]]#0 step %c1 iter_args(%[[NEW:.*]] = %[[MINE]], %[[LNEW:.*]] = %[[LMINE]])
+// CHECK:           tensor.extract_slice %[[DONE]]#2[%{{.*}}, %[[ROW]], 0] [%{{.*}}, 1, 64] [2, 1, 1]
+// CHECK:           %[[LROW:.*]] = tensor.extract_slice %[[LNEW]][%[[Q]]] [1] [1] : tensor<?xf32> to tensor<f32>
+// CHECK:           tensor.insert_slice %{{.*}} into %[[NEW]][%[[Q]], 0] [1, 64]
 // The log-sum-exp of a row was computed for each of its features.
-// CHECK:           %[[LSES:.*]] = linalg.generic
-// CHECK-NEXT:      ^bb0
-// CHECK-NEXT:        %[[HEAD:.*]] = linalg.index 0
-// CHECK-NEXT:        tensor.extract %{{.*}}[%[[HEAD]], %c0] : tensor<4x64xf32>
-// CHECK:           tensor.insert_slice %[[LSES]] into %[[LNEW]][0, %[[Q]]] [4, 1]
+// CHECK:           %[[LSE:.*]] = tensor.extract %{{.*}}[%c0] : tensor<64xf32>
+// CHECK-NEXT:      %[[LDONE:.*]] = tensor.insert %[[LSE]] into %[[LROW]][]
+// CHECK-NEXT:      tensor.insert_slice %[[LDONE]] into %[[LNEW]][%[[Q]]] [1]
 !all = tensor<?x8x?x64xbf16>
 !keys = tensor<?x2x?x64xbf16>
 !rows = tensor<?x2x?x4x64xbf16>

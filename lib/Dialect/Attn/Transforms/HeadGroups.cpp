@@ -7,10 +7,15 @@
 
 #include "HeadGroups.h"
 
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
+
+/// The dimensions of tiles: [B, H, rows].
+enum : unsigned { kBatch, kHead, kRow };
 
 SmallVector<ReassociationIndices> fovea::attn::getGroupsWithPair(int64_t rank,
                                                                  int64_t pair) {
@@ -40,4 +45,17 @@ Value fovea::attn::swapWithNext(OpBuilder &builder, Location loc, Value tensor,
   return linalg::TransposeOp::create(builder, loc, tensor, room,
                                      getSwap(type.getRank(), dim))
       ->getResult(0);
+}
+
+Value fovea::attn::toHeads(OpBuilder &builder, Location loc, Value rows,
+                           OpFoldResult queries, int64_t group) {
+  int64_t rank = cast<RankedTensorType>(rows.getType()).getRank();
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, rows);
+  sizes[kHead] = queries;
+  sizes[kRow] = builder.getIndexAttr(group);
+  Value flat = tensor::CollapseShapeOp::create(
+      builder, loc, rows, getGroupsWithPair(rank - 1, kBatch));
+  Value split = expandShape(builder, loc, flat,
+                            getGroupsWithPair(rank - 1, kHead), sizes);
+  return swapWithNext(builder, loc, split, kHead);
 }

@@ -297,8 +297,9 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     Option<"typicalLength", "typical-length", "int64_t", /*default=*/"0",
            "Lengths that a GPU's dynamic ones are taken for; 0: 4096">,
     Option<"typicalRows", "typical-rows", "int64_t", /*default=*/"0",
-           "Queries of the only sequence that a GPU's dynamic batch is taken to "
-           "have, of 8192 keys where their number is dynamic; 0: they are not few">
+           "Rows of a head of the only sequence that a GPU's dynamic batch is taken "
+           "to have, of 8192 keys where their number is dynamic: queries, or "
+           "those of a group's heads; 0: they are not few">
   ];
   let statistics = [
     Statistic<"numSelected", "num-selected", "Number of schedules chosen">,
@@ -359,15 +360,18 @@ def AttnTile : Pass<"attn-tile"> {
 
     - an `scf.forall` over batches, query heads and tiles of queries, in which
       the passes over the keys, their initial values and elementwise or
-      transposing producers of the queries are computed per tile;
+      transposing producers of the queries are computed per tile. On a GPU a tile
+      with all rows of a head, those of a group's heads (`attn-pack-groups`), is a
+      slice of the queries of these heads, if they are a power of two;
     - in it an `scf.for` over tiles of keys for each pass, which carries the
       accumulator, the maximum and the sum.
 
     With `split` in the schedule, the parts of the keys are one more dimension of
     the `scf.forall`: each finds the mask's bounds for its tile of queries, and
     takes its share of the tiles of keys between them. A loop behind merges the
-    parts of each row, and no reader of the output is in the loop. Where the
-    number of batches is not static, and captured tensors that the mask reads at
+    parts of each row. Of the output's readers it takes over what swaps heads and
+    rows, also behind the reshapes by which `attn-pack-groups` makes heads of rows
+    again; no other one is in a loop. Where the number of batches is not static, and captured tensors that the mask reads at
     the batch bound the keys, items of a list of parts, which a loop in front
     writes, take the place of the batches. A part that is all of its batch writes
     the batch's results, of which the workspace then gets no row, and that row is

@@ -16,6 +16,7 @@
 #include "MergeParts.h"
 
 #include "fovea/Analysis/Formula.h"
+#include "fovea/Dialect/Machine/IR/GpuArch.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -72,14 +73,11 @@ struct Selection {
   int64_t stride, atOnce;
 };
 
-/// Emits sums for a few features of a row, whose number is given where there
-/// are several.
+/// Emits sums for a few features of a row.
 class FeatureSums {
 public:
-  FeatureSums(OpBuilder &builder, Location loc, Type type, ValueRange row,
-              ValueRange features)
-      : builder(builder), loc(loc), f{builder, loc, type}, ofRow(row),
-        features(features) {}
+  FeatureSums(OpBuilder &builder, Location loc, Type type, ValueRange features)
+      : builder(builder), loc(loc), f{builder, loc, type}, features(features) {}
 
   Sums addAll(ArrayRef<Sums> parts);
   /// Adds up the selected ones of the first `count`, i32, parts of `row`.
@@ -87,7 +85,7 @@ public:
 
 private:
   FeatureSums inside(OpBuilder &nested) const {
-    return FeatureSums(nested, loc, f.type, ofRow, features);
+    return FeatureSums(nested, loc, f.type, features);
   }
   Sums addSome(const RowParts &row, Value count, const Selection &selection,
                std::optional<Sums> before = std::nullopt);
@@ -98,7 +96,7 @@ private:
   OpBuilder &builder;
   Location loc;
   Formula f;
-  ValueRange ofRow, features;
+  ValueRange features;
 };
 
 } // namespace
@@ -164,7 +162,6 @@ Sums FeatureSums::addSome(const RowParts &row, Value count,
     Value part = f.make<arith::IndexCastOp>(builder.getIndexType(), nearest);
     auto get = [&](Value tensor, ValueRange feature) -> Value {
       SmallVector<Value> place = {part};
-      llvm::append_range(place, ofRow);
       llvm::append_range(place, feature);
       return f.make<tensor::ExtractOp>(tensor, place);
     };
@@ -184,6 +181,25 @@ Sums FeatureSums::addSome(const RowParts &row, Value count,
 
 Sums FeatureSums::addRow(const RowParts &row, Value count,
                          const Selection &selection) {
+  auto addAtOnce = [&](OpBuilder &nested) {
+    // No loop is in the way of the first ones.
+    FeatureSums sums = inside(nested);
+    Sums begin = sums.addSome(row, count, selection);
+    Value step = sums.number(selection.atOnce * selection.stride);
+    Value next = sums.f.make<arith::AddIOp>(selection.first, step);
+    return scf::ForOp::create(
+               nested, loc, next, count, step, begin.getValues(),
+               [&](OpBuilder &inner, Location, Value at, ValueRange carried) {
+                 Selection some = selection;
+                 some.first = at;
+                 Sums more = inside(inner).addSome(row, count, some,
+                                                   Sums::get(carried));
+                 scf::YieldOp::create(inner, loc, more.getValues());
+               })
+        .getResults();
+  };
+  if (selection.atOnce <= kFewParts)
+    return Sums::get(addAtOnce(builder));
   Selection few = selection;
   few.atOnce = kFewParts;
   Value areFew = f.make<arith::CmpIOp>(arith::CmpIPredicate::sle, count,
@@ -195,21 +211,7 @@ Sums FeatureSums::addRow(const RowParts &row, Value count,
         scf::YieldOp::create(nested, loc, all.getValues());
       },
       [&](OpBuilder &nested, Location) {
-        // No loop is in the way of the first ones.
-        FeatureSums sums = inside(nested);
-        Sums begin = sums.addSome(row, count, selection);
-        Value step = sums.number(selection.atOnce * selection.stride);
-        Value next = sums.f.make<arith::AddIOp>(selection.first, step);
-        auto rest = scf::ForOp::create(
-            nested, loc, next, count, step, begin.getValues(),
-            [&](OpBuilder &inner, Location, Value at, ValueRange carried) {
-              Selection some = selection;
-              some.first = at;
-              Sums more =
-                  inside(inner).addSome(row, count, some, Sums::get(carried));
-              scf::YieldOp::create(inner, loc, more.getValues());
-            });
-        scf::YieldOp::create(nested, loc, rest.getResults());
+        scf::YieldOp::create(nested, loc, addAtOnce(nested));
       });
   return Sums::get(branch.getResults());
 }
@@ -237,64 +239,79 @@ emitPoints(OpBuilder &builder, Location loc, ValueRange rooms,
 }
 
 namespace {
-/// The sums of groups of the parts of a row, or of each of several, [groups,
-/// threads] each.
+/// The threads of a row that share its parts, in groups, each with some
+/// features: those of a thread are `threads` apart.
+struct ThreadGroups {
+  int64_t count, threads, perThread;
+  /// The parts that a thread reads at once.
+  int64_t atOnce;
+
+  /// Returns those of a row of so many features and usually so many parts.
+  static ThreadGroups get(int64_t features, int64_t usual);
+
+  /// Emits the features of a thread.
+  SmallVector<Value> emitFeatures(Formula &f, Value thread) const;
+};
+
+/// The sums of groups of the parts of a row, [groups, threads] each.
 struct GroupSums {
-  int64_t count;
-  /// The threads of a group. Features of a thread are so far apart.
-  int64_t threads;
+  ThreadGroups groups;
   Sums sums;
 };
 } // namespace
 
-/// Emits the sums of the `count` parts of `row`, usually at most so many, by
-/// groups of threads, which have a few parts each. `shape` is that of the
-/// outputs, [features] of one row or [rows, features].
-static GroupSums addGroups(OpBuilder &builder, Location loc,
-                           const RowParts &row, Value count, int64_t usual,
-                           ArrayRef<int64_t> shape) {
-  int64_t features = shape.back(), perThread = kFeaturesOfThread;
-  ArrayRef<int64_t> rows = shape.drop_back();
-  while (features % perThread)
-    perThread /= 2;
-  GroupSums groups;
-  groups.threads = features / perThread;
-  int64_t ofGroup = groups.threads * llvm::product_of(rows);
-  int64_t most = std::min<int64_t>(kMostThreads / ofGroup,
+ThreadGroups ThreadGroups::get(int64_t features, int64_t usual) {
+  ThreadGroups groups;
+  groups.perThread = kFeaturesOfThread;
+  while (features % groups.perThread)
+    groups.perThread /= 2;
+  groups.threads = features / groups.perThread;
+  // Of many rows, with usually few parts, more have room where each has a warp,
+  // whose threads read few parts at once.
+  if (usual <= kFewParts) {
+    groups.count = std::max<int64_t>(machine::kWarpSize / groups.threads, 1);
+    groups.atOnce = kFewParts;
+    return groups;
+  }
+  int64_t most = std::min<int64_t>(kMostThreads / groups.threads,
                                    llvm::divideCeil(usual, kFewParts));
   groups.count = llvm::bit_floor<uint64_t>(std::max<int64_t>(most, 1));
-  // Where a block has several rows, more blocks have room.
-  int64_t atOnce = rows.empty()
-                       ? std::clamp(kPartsOfThreads / (groups.count * ofGroup),
-                                    kFewParts, kManyParts)
-                       : kFewParts;
-  auto type = cast<FloatType>(getElementTypeOrSelf(row.outputs));
-  SmallVector<int64_t> points(rows);
-  llvm::append_range(points, ArrayRef{groups.count, groups.threads});
-  Value room = tensor::EmptyOp::create(builder, loc, points, type);
-  auto emit = [&](OpBuilder &nested, ValueRange point) {
-    Formula f = {nested, loc, type};
-    Value thread = point.back(), number = point.drop_back().back();
-    Value group = f.make<arith::IndexCastOp>(nested.getI32Type(), number);
-    SmallVector<Value> ofThread = {thread};
-    for (int64_t more = 1; more < perThread; ++more)
-      ofThread.push_back(f.make<arith::AddIOp>(
-          thread, f.make<arith::ConstantIndexOp>(more * groups.threads)));
-    return FeatureSums(nested, loc, type, point.drop_back(2), ofThread)
-        .addRow(row, count, {group, groups.count, atOnce})
-        .getValues();
-  };
-  groups.sums = Sums::get(
-      emitPoints(builder, loc, SmallVector<Value>(3 + perThread, room), emit));
+  groups.atOnce = std::clamp(kPartsOfThreads / (groups.count * groups.threads),
+                             kFewParts, kManyParts);
   return groups;
 }
 
-/// Emits the sum of `groups` at `point`, a feature, or a row and a feature.
+SmallVector<Value> ThreadGroups::emitFeatures(Formula &f, Value thread) const {
+  SmallVector<Value> features = {thread};
+  for (int64_t more = 1; more < perThread; ++more)
+    features.push_back(f.make<arith::AddIOp>(
+        thread, f.make<arith::ConstantIndexOp>(more * threads)));
+  return features;
+}
+
+/// Emits the sums of the `count` parts of `row` by groups of threads.
+static GroupSums addGroups(OpBuilder &builder, Location loc,
+                           const RowParts &row, Value count,
+                           const ThreadGroups &groups) {
+  auto type = cast<FloatType>(getElementTypeOrSelf(row.outputs));
+  Value room = tensor::EmptyOp::create(
+      builder, loc, ArrayRef{groups.count, groups.threads}, type);
+  auto emit = [&](OpBuilder &nested, ValueRange point) {
+    Formula f = {nested, loc, type};
+    Value group = f.make<arith::IndexCastOp>(nested.getI32Type(), point[0]);
+    return FeatureSums(nested, loc, type, groups.emitFeatures(f, point[1]))
+        .addRow(row, count, {group, groups.count, groups.atOnce})
+        .getValues();
+  };
+  SmallVector<Value> rooms(3 + groups.perThread, room);
+  return {groups, Sums::get(emitPoints(builder, loc, rooms, emit))};
+}
+
+/// Emits the sum of those of all groups for a feature.
 static Sums addGroupsOf(OpBuilder &builder, Location loc,
-                        const GroupSums &groups, ValueRange point) {
-  ValueRange row = point.drop_back();
-  Value feature = point.back();
-  auto type = cast<FloatType>(getElementTypeOrSelf(groups.sums.largest));
+                        const GroupSums &ofGroups, Value feature) {
+  const auto &[groups, all] = ofGroups;
+  auto type = cast<FloatType>(getElementTypeOrSelf(all.largest));
   Formula f = {builder, loc, type};
   auto number = [&](int64_t value) -> Value {
     return f.make<arith::ConstantIndexOp>(value);
@@ -303,23 +320,77 @@ static Sums addGroupsOf(OpBuilder &builder, Location loc,
   SmallVector<Sums> parts;
   for (int64_t group = 0; group < groups.count; ++group) {
     auto get = [&](Value tensor) -> Value {
-      SmallVector<Value> place(row);
-      llvm::append_range(place, ValueRange{number(group), thread});
-      return f.make<tensor::ExtractOp>(tensor, place);
+      return f.make<tensor::ExtractOp>(tensor,
+                                       ValueRange{number(group), thread});
     };
     Value output;
-    for (auto [more, outputs] : llvm::enumerate(groups.sums.outputs)) {
+    for (auto [more, outputs] : llvm::enumerate(all.outputs)) {
       Value own = get(outputs);
       Value isBefore = f.make<arith::CmpIOp>(arith::CmpIPredicate::ult, feature,
                                              number(more * groups.threads));
       output = output ? f.select(isBefore, output, own) : own;
     }
-    parts.push_back({get(groups.sums.largest),
-                     get(groups.sums.rest),
-                     get(groups.sums.weights),
-                     {output}});
+    parts.push_back(
+        {get(all.largest), get(all.rest), get(all.weights), {output}});
   }
-  return FeatureSums(builder, loc, type, row, feature).addAll(parts);
+  return FeatureSums(builder, loc, type, feature).addAll(parts);
+}
+
+/// Emits the results of `sums`: each output, of type `element`, and the
+/// log-sum-exp, if it has a type.
+static SmallVector<Value> emitResults(OpBuilder &builder, Location loc,
+                                      const Sums &sums, Type element,
+                                      FloatType lse) {
+  Formula f = {builder, loc, cast<FloatType>(sums.weights.getType())};
+  Value isEmpty = f.isEqual(sums.weights, f.number(0));
+  SmallVector<Value> results;
+  for (Value output : sums.outputs)
+    results.push_back(convertFloats(
+        builder, loc,
+        f.select(isEmpty, f.number(0), f.div(output, sums.weights)), element));
+  if (lse) {
+    Formula wide = {builder, loc, lse};
+    Value more = f.add(sums.rest, f.make<math::LogOp>(sums.weights));
+    Value all = wide.add(wide.convert(sums.largest), wide.convert(more));
+    results.push_back(wide.select(isEmpty, wide.number(-kInfinity), all));
+  }
+  return results;
+}
+
+/// Emits the results of a row whose parts one group of threads adds up: threads
+/// find those of their own features.
+static MergedRow mergeByThreads(OpBuilder &builder, Location loc,
+                                const RowParts &row, Value count,
+                                const ThreadGroups &groups, Value room,
+                                FloatType lse) {
+  // The first feature of each thread, the second, and so on.
+  OpFoldResult one = builder.getIndexAttr(1),
+               size = builder.getIndexAttr(groups.threads);
+  SmallVector<tensor::ExtractSliceOp> slices;
+  SmallVector<Value> rooms;
+  for (int64_t number = 0; number < groups.perThread; ++number) {
+    OpFoldResult first = builder.getIndexAttr(number * groups.threads);
+    slices.push_back(
+        tensor::ExtractSliceOp::create(builder, loc, room, first, size, one));
+    rooms.push_back(slices.back());
+  }
+  if (lse)
+    rooms.push_back(tensor::EmptyOp::create(builder, loc, groups.threads, lse));
+  auto type = cast<FloatType>(getElementTypeOrSelf(row.outputs));
+  auto emit = [&](OpBuilder &nested, ValueRange point) {
+    Formula f = {nested, loc, type};
+    Value zero = f.make<arith::ConstantIntOp>(0, /*width=*/32);
+    Sums sums = FeatureSums(nested, loc, type, groups.emitFeatures(f, point[0]))
+                    .addRow(row, count, {zero, /*stride=*/1, groups.atOnce});
+    return emitResults(nested, loc, sums, getElementTypeOrSelf(room), lse);
+  };
+  SmallVector<Value> merged = emitPoints(builder, loc, rooms, emit);
+  MergedRow results = {room, lse ? merged.pop_back_val() : Value()};
+  for (auto [slice, value] : llvm::zip_equal(slices, merged))
+    results.output = tensor::InsertSliceOp::create(
+        builder, loc, value, results.output, slice.getMixedOffsets(),
+        slice.getMixedSizes(), slice.getMixedStrides());
+  return results;
 }
 
 MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
@@ -327,37 +398,28 @@ MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
                                   int64_t usual, Value room, FloatType lse) {
   auto shape = cast<RankedTensorType>(room.getType());
   count = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), count);
-  std::optional<GroupSums> groups;
-  if (usual && shape.hasStaticShape())
-    groups = addGroups(builder, loc, row, count, usual, shape.getShape());
+  std::optional<GroupSums> sumsOfGroups;
+  if (usual && shape.hasStaticShape()) {
+    auto groups = ThreadGroups::get(shape.getDimSize(0), usual);
+    if (groups.count == 1)
+      return mergeByThreads(builder, loc, row, count, groups, room, lse);
+    sumsOfGroups = addGroups(builder, loc, row, count, groups);
+  }
   SmallVector<Value> rooms = {room};
   if (lse)
     rooms.push_back(tensor::EmptyOp::create(
         builder, loc, tensor::getMixedSizes(builder, loc, room), lse));
   auto type = cast<FloatType>(getElementTypeOrSelf(row.outputs));
   auto emit = [&](OpBuilder &nested, ValueRange point) {
-    Formula f = {nested, loc, type};
     Sums sums;
-    if (groups) {
-      sums = addGroupsOf(nested, loc, *groups, point);
+    if (sumsOfGroups) {
+      sums = addGroupsOf(nested, loc, *sumsOfGroups, point[0]);
     } else {
-      Value zero = f.make<arith::ConstantIntOp>(0, /*width=*/32);
-      sums =
-          FeatureSums(nested, loc, type, point.drop_back(), point.take_back())
-              .addRow(row, count, {zero, /*stride=*/1, kManyParts});
+      Value zero = arith::ConstantIntOp::create(nested, loc, 0, /*width=*/32);
+      sums = FeatureSums(nested, loc, type, point)
+                 .addRow(row, count, {zero, /*stride=*/1, kManyParts});
     }
-    Value isEmpty = f.isEqual(sums.weights, f.number(0));
-    Value output =
-        f.select(isEmpty, f.number(0), f.div(sums.outputs[0], sums.weights));
-    SmallVector<Value> results = {
-        convertFloats(nested, loc, output, getElementTypeOrSelf(room))};
-    if (lse) {
-      Formula wide = {nested, loc, lse};
-      Value more = f.add(sums.rest, f.make<math::LogOp>(sums.weights));
-      Value all = wide.add(wide.convert(sums.largest), wide.convert(more));
-      results.push_back(wide.select(isEmpty, wide.number(-kInfinity), all));
-    }
-    return results;
+    return emitResults(nested, loc, sums, shape.getElementType(), lse);
   };
   SmallVector<Value> merged = emitPoints(builder, loc, rooms, emit);
   return {merged[0], lse ? merged[1] : Value()};

@@ -13,17 +13,15 @@
 
 namespace fovea::attn {
 
-/// The results of a row: its output, [features], and its log-sum-exp, also once
-/// for each feature; null if nobody asked for it. Those of several rows are
-/// [rows, features].
+/// The results of a row: its output, [features], and its log-sum-exp as each
+/// element of a tensor of rank 1; null if nobody asked for it.
 struct MergedRow {
   mlir::Value output, lse;
 };
 
 /// The parts of a row, of one type of elements: outputs, [parts, features],
 /// log-sum-exps, [parts], minus infinity without a key, and what these are
-/// rounded by, [parts]; or those of several rows, [parts, rows, features] and
-/// [parts, rows].
+/// rounded by, [parts].
 struct RowParts {
   mlir::Value outputs, lses, rests;
 };

@@ -8,6 +8,7 @@
 #include "TileBackward.h"
 #include "TileByMask.h"
 #include "TileConsumers.h"
+#include "TileHeads.h"
 #include "TileList.h"
 #include "TilePacked.h"
 #include "TileParts.h"
@@ -235,11 +236,12 @@ static FailureOr<scf::ForallOp> tileRowsBy(RewriterBase &rewriter,
 
 /// Replaces `root` by a loop over its batches, heads, tiles of queries and
 /// parts of the keys, the items of `list`, whose results are merged. Sets
-/// `part` to the part of an iteration.
+/// `part` to the part of an iteration, and `merging` to the loop that merges.
 static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
                                           FinalizeOp root, int64_t queryTile,
                                           const WorkList &list,
-                                          std::optional<KeyPart> &part) {
+                                          std::optional<KeyPart> &part,
+                                          scf::ForallOp &merging) {
   Location loc = root.getLoc();
   OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1),
                step = rewriter.getIndexAttr(queryTile);
@@ -318,9 +320,9 @@ static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
     insertResults(rewriter, forall, tile, ofPart, rows, sizes[3]);
   rewriter.setInsertionPointAfter(forall);
   ValueRange results = forall.getResults();
-  list.merge(rewriter, root, results.take_front(kNumbers),
-             list.mayBeWhole() ? results.drop_front(kNumbers)
-                               : ValueRange(wholes));
+  merging = list.merge(rewriter, root, results.take_front(kNumbers),
+                       list.mayBeWhole() ? results.drop_front(kNumbers)
+                                         : ValueRange(wholes));
   return forall;
 }
 
@@ -573,8 +575,9 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   unsigned accBits =
       getElementTypeOrSelf(root.getAcc()).getIntOrFloatBitWidth();
   std::optional<KeyPart> part;
+  scf::ForallOp merging;
   FailureOr<scf::ForallOp> rows =
-      list       ? tileParts(rewriter, root, queryTile, *list, part)
+      list       ? tileParts(rewriter, root, queryTile, *list, part, merging)
       : rowTiles ? tileRowsBy(rewriter, root, queryTile, *rowTiles)
                  : tileRows(rewriter, root, queryTile);
   if (failed(rows))
@@ -627,7 +630,9 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   }
 
   if (part) {
-    // Readers of the output read it after the parts are merged.
+    // Other readers of the output read it after the parts are merged.
+    if (!fuseTransposeOfResult(rewriter, merging, 0))
+      fuseHeadsOfResult(rewriter, merging, 0);
   } else if (fuseConsumers && schedule.getWarps() && queryTile > 1 &&
              features > 1) {
     // Tiles of a GPU's block, of rows and features, are in registers, and so
@@ -655,6 +660,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
     fuseTransposeOfResult(rewriter, forall, 0);
   }
   fuseGathers(rewriter, forall);
+  if (schedule.getWarps())
+    fuseHeadsOfQueries(rewriter, forall);
   bool isReversed = schedule.getOrder() == WorkOrder::LongestFirst && !rowTiles;
   if (isReversed && schedule.getBlocks() == Blocks::Dealt)
     if (scf::ForallOp listed =

@@ -411,8 +411,10 @@ OpFoldResult ListedLoop::getRow(IndexMath &math, OpFoldResult tile) {
 /// Returns its results.
 SmallVector<Value> ListedLoop::merge(RewriterBase &rewriter,
                                      scf::ForallOp listed) {
-  // So many parts, or some more, have tiles of a few sequences.
-  constexpr int64_t kUsualParts = 16;
+  // Tiles of few rows are for the only one that there is. Of more all have as
+  // many parts together, each a few, but far more rows are merged.
+  constexpr int64_t kFewRows = 64, kFewParts = 4;
+  int64_t usual = queryTile <= kFewRows ? split : kFewParts;
   IndexMath math(rewriter, loop.getLoc());
   OpFoldResult zero = math.constant(0);
   OpFoldResult most = math.min(size, math.constant(getMostParted()));
@@ -420,7 +422,8 @@ SmallVector<Value> ListedLoop::merge(RewriterBase &rewriter,
   auto getTile = [&](IndexMath &inner, Value number) {
     OpBuilder &builder = inner.getBuilder();
     Value count = read(builder, partedTiles, inner.materialize(zero));
-    OpFoldResult exists = inner.less(number, count);
+    Value exists =
+        inner.materialize(inner.less(number, count), /*isBoolean=*/true);
     auto readIf = [&](Value table) {
       return inner.select(exists, OpFoldResult(read(builder, table, number)),
                           inner.constant(0));
@@ -431,8 +434,7 @@ SmallVector<Value> ListedLoop::merge(RewriterBase &rewriter,
   };
   unsigned numRooms = listed.getNumResults() - loop.getNumResults();
   return parted->merge(rewriter, most, listed.getResults().take_back(numRooms),
-                       listed.getResults().drop_back(numRooms), kUsualParts,
-                       getTile);
+                       listed.getResults().drop_back(numRooms), usual, getTile);
 }
 
 scf::ForallOp ListedLoop::rewrite(RewriterBase &rewriter) {

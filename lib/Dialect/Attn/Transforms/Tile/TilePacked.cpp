@@ -8,6 +8,7 @@
 #include "TilePacked.h"
 
 #include "ReaderCost.h"
+#include "TileHeads.h"
 #include "TileTransposes.h"
 
 #include "../HeadGroups.h"
@@ -117,21 +118,6 @@ HeadRows HeadRows::get(Value tensor, bool isToRows) {
       collapse.getReassociationIndices() != getGroupsWithPair(rank, to))
     return none;
   return {expand.getSrc(), group, {expand, transpose->op, collapse}};
-}
-
-/// Returns `rows`, of one head of a tile, [1, 1, n * group, ...], as those of a
-/// group, [1, group, n, ...].
-static Value toHeads(OpBuilder &builder, Location loc, Value rows,
-                     OpFoldResult queries, int64_t group) {
-  int64_t rank = cast<RankedTensorType>(rows.getType()).getRank();
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, rows);
-  sizes[kHead] = queries;
-  sizes[kRow] = builder.getIndexAttr(group);
-  Value flat = tensor::CollapseShapeOp::create(builder, loc, rows,
-                                               getGroupsWithPair(rank - 1, 0));
-  Value split = expandShape(builder, loc, flat,
-                            getGroupsWithPair(rank - 1, kHead), sizes);
-  return swapWithNext(builder, loc, split, kHead);
 }
 
 /// Returns `heads`, [1, group, n, ...], as rows of one head of `type`, [1, 1,
@@ -504,27 +490,6 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
 //===----------------------------------------------------------------------===//
 // Operands
 //===----------------------------------------------------------------------===//
-
-/// Tells masked passes over keys, whose queries are `rows`, how many heads and
-/// queries `whole` has, of which these were rows.
-static void keepWhole(RewriterBase &rewriter, scf::ForallOp loop, Value rows,
-                      Value whole) {
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(loop);
-  for (OpOperand &use : rows.getUses()) {
-    auto pass = dyn_cast<OnlineAttentionOp>(use.getOwner());
-    if (!pass || pass.getQuery() != rows || pass.getMask().empty() ||
-        !pass.getWhole().empty())
-      continue;
-    SmallVector<Value> sizes;
-    for (unsigned dim : {kHead, kRow})
-      sizes.push_back(getValueOrCreateConstantIndexOp(
-          rewriter, loop.getLoc(),
-          tensor::getMixedSize(rewriter, loop.getLoc(), whole, dim)));
-    rewriter.modifyOpInPlace(pass,
-                             [&] { pass.getWholeMutable().assign(sizes); });
-  }
-}
 
 /// Lets `slice`, in `loop`, be one of what rows were copied from.
 static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,

@@ -297,61 +297,37 @@ void PartedTiles::compute(RewriterBase &rewriter, scf::ForallOp listed,
 // Merging
 //===----------------------------------------------------------------------===//
 
-/// Emits, for each row of a group, the first of its features of `lses` into
-/// `room`.
-static Value takeFirst(OpBuilder &builder, Location loc, Value lses,
-                       Value room) {
-  SmallVector<AffineMap> maps = {builder.getMultiDimIdentityMap(1)};
-  auto body = [&](OpBuilder &nested, Location loc, ValueRange) {
-    Value row = linalg::IndexOp::create(nested, loc, 0);
-    Value first = arith::ConstantIndexOp::create(nested, loc, 0);
-    Value lse =
-        tensor::ExtractOp::create(nested, loc, lses, ValueRange{row, first});
-    linalg::YieldOp::create(nested, loc, lse);
-  };
-  return linalg::GenericOp::create(builder, loc, room.getType(), ValueRange(),
-                                   room, maps, utils::IteratorType::parallel,
-                                   body)
-      .getResult(0);
+/// Returns the row of `rows`, [rows, features] or [rows], at `row`: [features],
+/// or a number.
+static tensor::ExtractSliceOp getRow(OpBuilder &builder, Location loc,
+                                     Value rows, Value row) {
+  auto type = cast<RankedTensorType>(rows.getType());
+  SmallVector<OpFoldResult> place(type.getRank(), builder.getIndexAttr(0)),
+      ones(type.getRank(), builder.getIndexAttr(1)),
+      size = getAsIndexOpFoldResult(builder.getContext(), type.getShape());
+  place.front() = row;
+  size.front() = ones.front();
+  auto ofRow = RankedTensorType::get(type.getShape().drop_front(),
+                                     type.getElementType());
+  return tensor::ExtractSliceOp::create(builder, loc, ofRow, rows, place, size,
+                                        ones);
 }
 
-/// Returns the tile of queries `tile`, or of their rows, of which `dim` are
-/// queries, at `query`: [heads of a group, features].
-static tensor::ExtractSliceOp getQuery(OpBuilder &builder, Location loc,
-                                       Value tile, unsigned dim, Value query) {
-  auto type = cast<RankedTensorType>(tile.getType());
-  OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
-  SmallVector<OpFoldResult> place(type.getRank(), zero), size,
-      strides(type.getRank(), one);
-  place[dim] = query;
-  SmallVector<int64_t> shape;
-  for (auto [at, extent] : llvm::enumerate(type.getShape())) {
-    bool isQuery = at == dim;
-    size.push_back(isQuery ? one : builder.getIndexAttr(extent));
-    if (!isQuery)
-      shape.push_back(extent);
-  }
-  return tensor::ExtractSliceOp::create(
-      builder, loc, RankedTensorType::get(shape, type.getElementType()), tile,
-      place, size, strides);
-}
-
-SmallVector<Value> PartedTiles::emitQuery(OpBuilder &builder, Location loc,
-                                          ValueRange rooms, const Item &item,
-                                          Value query, Value inTile,
-                                          int64_t usual, ValueRange outs) {
+SmallVector<Value> PartedTiles::emitRow(OpBuilder &builder, Location loc,
+                                        ValueRange rooms, const Item &item,
+                                        Value number, OpFoldResult inTile,
+                                        int64_t usual, ValueRange outs) {
   OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
   IndexMath math(builder, loc);
-  OpFoldResult row = math.mul(inTile, math.constant(group));
   SmallVector<Value> parts;
   // Items have the results of all heads.
   OpFoldResult heads = loop.getMixedUpperBound()[kHead];
   OpFoldResult first = math.add(math.mul(item.first, heads), item.head);
   for (Value room : rooms) {
     auto type = cast<RankedTensorType>(room.getType());
-    SmallVector<int64_t> shape = {ShapedType::kDynamic, group};
-    SmallVector<OpFoldResult> place = {first, row, zero},
-                              size = {item.count, builder.getIndexAttr(group)},
+    SmallVector<int64_t> shape = {ShapedType::kDynamic};
+    SmallVector<OpFoldResult> place = {first, inTile, zero},
+                              size = {item.count, one},
                               step = {heads, one, one};
     if (type.getRank() == kFeature) {
       shape.push_back(type.getDimSize(kFeature - 1));
@@ -367,8 +343,7 @@ SmallVector<Value> PartedTiles::emitQuery(OpBuilder &builder, Location loc,
   Value output;
   FloatType lse;
   for (auto [to, out] : llvm::zip_equal(written, outs)) {
-    // The first dimension is the batch.
-    places.push_back(getQuery(builder, loc, out, to.rowDim - 1, query));
+    places.push_back(getRow(builder, loc, out, number));
     if (to.number == 0)
       output = places.back();
     else
@@ -383,8 +358,13 @@ SmallVector<Value> PartedTiles::emitQuery(OpBuilder &builder, Location loc,
                                 item.count, usual, output, lse);
   SmallVector<Value> values;
   for (auto [to, place, out] : llvm::zip_equal(written, places, outs)) {
-    Value value = to.number == 0 ? merged.output
-                                 : takeFirst(builder, loc, merged.lse, place);
+    Value value = merged.output;
+    if (to.number != 0) {
+      Value ofFirst = tensor::ExtractOp::create(
+          builder, loc, merged.lse, math.materialize(math.constant(0)));
+      value =
+          tensor::InsertOp::create(builder, loc, ofFirst, place, ValueRange());
+    }
     values.push_back(tensor::InsertSliceOp::create(
         builder, loc, value, out, place.getMixedOffsets(),
         place.getMixedSizes(), place.getMixedStrides()));
@@ -392,10 +372,9 @@ SmallVector<Value> PartedTiles::emitQuery(OpBuilder &builder, Location loc,
   return values;
 }
 
-PartedTiles::BlockQueries PartedTiles::emitBlock(OpBuilder &builder,
-                                                 Location loc, const Merged &of,
-                                                 Value head, Value first,
-                                                 int64_t stride) {
+SmallVector<Value> PartedTiles::emitPlace(OpBuilder &builder, Location loc,
+                                          const Merged &of, Value head,
+                                          Value query, Value member) {
   IndexMath math(builder, loc);
   IRMapping mapping;
   mapping.map(loop.getInductionVar(kBatch), math.materialize(of.batch));
@@ -404,78 +383,109 @@ PartedTiles::BlockQueries PartedTiles::emitBlock(OpBuilder &builder,
   for (Operation *op : places.getOps())
     builder.clone(*op, mapping);
   OpFoldResult zero = math.constant(0), one = math.constant(1);
-  OpFoldResult queries = math.select(
-      of.exists,
-      math.truncDiv(mapping.lookupOrDefault(rows), math.constant(group)), zero);
-  OpFoldResult count = math.max(
-      math.ceilDiv(math.sub(queries, first), math.constant(stride)), zero);
-  BlockQueries block = {{of.first, head, math.materialize(of.count)},
-                        math.materialize(count),
-                        {}};
-  for (Written &to : written) {
-    Slice &slice = block.slices.emplace_back();
-    for (OpFoldResult offset : to.insertion.getMixedOffsets()) {
+  OpFoldResult queries = math.truncDiv(mapping.lookupOrDefault(rows),
+                                       math.constant(group)),
+               isRow = math.less(query, queries);
+  SmallVector<Value> place = {math.materialize(math.select(isRow, one, zero))};
+  for (Written &to : written)
+    for (auto [dim, offset] : llvm::enumerate(to.insertion.getMixedOffsets())) {
       auto value = dyn_cast<Value>(offset);
-      slice.offsets.push_back(value ? mapping.lookupOrDefault(value) : offset);
+      OpFoldResult first = value ? mapping.lookupOrDefault(value) : offset;
+      // What is no row is nowhere else than in the tensor.
+      if (int64_t(dim) == to.rowDim)
+        first = math.select(isRow, math.add(first, query), zero);
+      else if (int64_t(dim) == kHead || int64_t(dim) == kRow)
+        first = math.add(first, member);
+      place.push_back(math.materialize(first));
     }
-    // A block without a query is nowhere else than in the tensor.
-    OpFoldResult &row = slice.offsets[to.rowDim];
-    row = math.select(math.less(first, queries), math.add(row, first), zero);
+  return place;
+}
+
+SmallVector<PartedTiles::Slice>
+PartedTiles::emitSlices(OpBuilder &builder, Location loc, const Merged &of,
+                        Value head, Value query, Value member) {
+  // A tile that there is not is looked for nowhere.
+  auto branch = scf::IfOp::create(
+      builder, loc, of.exists,
+      [&](OpBuilder &nested, Location loc) {
+        scf::YieldOp::create(nested, loc,
+                             emitPlace(nested, loc, of, head, query, member));
+      },
+      [&](OpBuilder &nested, Location loc) {
+        size_t count = 1;
+        for (Written &to : written)
+          count += to.insertion.getMixedOffsets().size();
+        Value zero = arith::ConstantIndexOp::create(nested, loc, 0);
+        scf::YieldOp::create(nested, loc, SmallVector<Value>(count, zero));
+      });
+  Value count = branch.getResults().front();
+  ValueRange place = branch.getResults().drop_front();
+  SmallVector<Slice> slices;
+  for (Written &to : written) {
+    Slice &slice = slices.emplace_back();
     slice.sizes = to.insertion.getMixedSizes();
-    slice.sizes[to.rowDim] = block.count;
-    slice.strides.assign(slice.sizes.size(), one);
-    slice.strides[to.rowDim] = builder.getIndexAttr(stride);
+    slice.sizes[to.rowDim] = count;
+    slice.sizes[kHead + kRow - to.rowDim] = builder.getIndexAttr(1);
+    size_t rank = slice.sizes.size();
+    llvm::append_range(slice.offsets, place.take_front(rank));
+    // The memory of features is known to begin with the first one.
+    if (rank > kFeature)
+      slice.offsets[kFeature] = to.insertion.getMixedOffsets()[kFeature];
+    place = place.drop_front(rank);
   }
-  return block;
+  return slices;
 }
 
 SmallVector<Value> PartedTiles::merge(
     OpBuilder &builder, OpFoldResult most, ValueRange rooms, ValueRange results,
     int64_t usual,
     llvm::function_ref<Merged(IndexMath &, Value number)> getTile) {
-  // Blocks that share the queries of a tile: with more of them those of tiles
-  // that there are not take longer, with fewer those of prompts.
-  constexpr int64_t kBlocks = 32;
-  int64_t stride = std::min(kBlocks, getQueries());
   Location loc = loop.getLoc();
   auto emit = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
-    Value number = arguments[0], head = arguments[1], first = arguments[2];
-    ValueRange outs = arguments.drop_front(3);
+    Value number = arguments[0], head = arguments[1], query = arguments[2],
+          member = arguments[3];
+    ValueRange outs = arguments.drop_front(4);
     IndexMath math(nested, loc);
-    BlockQueries block =
-        emitBlock(nested, loc, getTile(math, number), head, first, stride);
+    Merged of = getTile(math, number);
+    SmallVector<Slice> places =
+        emitSlices(nested, loc, of, head, query, member);
+    Item item = {of.first, head, math.materialize(of.count)};
+    OpFoldResult inTile =
+        math.add(math.mul(query, math.constant(group)), OpFoldResult(member));
     SmallVector<Value> slices;
-    for (auto [to, slice, out] : llvm::zip_equal(written, block.slices, outs)) {
+    for (auto [place, out] : llvm::zip_equal(places, outs)) {
       auto type = cast<RankedTensorType>(out.getType());
-      SmallVector<int64_t> shape(type.getRank() - 1, group);
-      shape[to.rowDim - 1] = ShapedType::kDynamic;
+      SmallVector<int64_t> shape = {ShapedType::kDynamic};
       if (type.getRank() > kFeature)
-        shape.back() = type.getDimSize(kFeature);
+        shape.push_back(type.getDimSize(kFeature));
+      SmallVector<OpFoldResult> ones(type.getRank(), nested.getIndexAttr(1));
       slices.push_back(tensor::ExtractSliceOp::create(
           nested, loc, RankedTensorType::get(shape, type.getElementType()), out,
-          slice.offsets, slice.sizes, slice.strides));
+          place.offsets, place.sizes, ones));
     }
-    auto each = scf::ForOp::create(
-        nested, loc, math.materialize(math.constant(0)), block.count,
+    // A loop of one step, or of none.
+    Value count = cast<Value>(places.front().sizes[written.front().rowDim]);
+    auto ifRow = scf::ForOp::create(
+        nested, loc, math.materialize(math.constant(0)), count,
         math.materialize(math.constant(1)), slices,
-        [&](OpBuilder &inner, Location loc, Value query, ValueRange carried) {
-          IndexMath inLoop(inner, loc);
-          OpFoldResult inTile =
-              inLoop.add(inLoop.mul(query, inLoop.constant(stride)), first);
-          scf::YieldOp::create(inner, loc,
-                               emitQuery(inner, loc, rooms, block.item, query,
-                                         inLoop.materialize(inTile), usual,
-                                         carried));
+        [&](OpBuilder &inner, Location loc, Value number, ValueRange carried) {
+          scf::YieldOp::create(
+              inner, loc,
+              emitRow(inner, loc, rooms, item, number, inTile, usual, carried));
         });
     auto parallel = scf::InParallelOp::create(nested, loc);
     nested.setInsertionPointToStart(parallel.getBody());
     for (auto [value, out, slice] :
-         llvm::zip_equal(each.getResults(), outs, block.slices))
-      tensor::ParallelInsertSliceOp::create(
-          nested, loc, value, out, slice.offsets, slice.sizes, slice.strides);
+         llvm::zip_equal(ifRow.getResults(), outs, places)) {
+      SmallVector<OpFoldResult> ones(slice.sizes.size(),
+                                     nested.getIndexAttr(1));
+      tensor::ParallelInsertSliceOp::create(nested, loc, value, out,
+                                            slice.offsets, slice.sizes, ones);
+    }
   };
   SmallVector<OpFoldResult> upper = {most, loop.getMixedUpperBound()[kHead],
-                                     builder.getIndexAttr(stride)};
+                                     builder.getIndexAttr(getQueries()),
+                                     builder.getIndexAttr(group)};
   return llvm::to_vector_of<Value>(
       scf::ForallOp::create(builder, loc, upper, results,
                             /*mapping=*/std::nullopt, emit)

@@ -48,7 +48,8 @@ public:
   /// A tile whose parts are merged: whether there is one, its first item, their
   /// number, and its batch and first row.
   struct Merged {
-    mlir::OpFoldResult exists, first, count, batch, row;
+    mlir::Value exists;
+    mlir::OpFoldResult first, count, batch, row;
   };
   /// Emits the loop that merges at most so many tiles, of `rooms`, into
   /// `results`, as the iterations of the loop would write them. `getTile`
@@ -76,29 +77,28 @@ private:
     mlir::OpFoldResult first, head;
     mlir::Value count;
   };
-  /// A slice of a result.
+  /// A slice of a result, without strides.
   struct Slice {
-    llvm::SmallVector<mlir::OpFoldResult> offsets, sizes, strides;
+    llvm::SmallVector<mlir::OpFoldResult> offsets, sizes;
   };
-  /// The queries of a tile that one block merges, and where they are in each of
-  /// the results.
-  struct BlockQueries {
-    Item item;
-    mlir::Value count;
-    llvm::SmallVector<Slice> slices;
-  };
-  /// Emits those from `first` on, each so many behind the one before, of a head
-  /// of a tile.
-  BlockQueries emitBlock(mlir::OpBuilder &builder, mlir::Location loc,
-                         const Merged &of, mlir::Value head, mlir::Value first,
-                         int64_t stride);
-  /// Emits query `inTile` of a tile, of the parts in `rooms`, into `outs`, of
-  /// which it is query `query`: [queries, heads of a group, features], or with
-  /// the first two swapped, and without features.
+  /// Emits how many rows that of a query of a tile, and of a member of its group
+  /// of heads, is: one, or none where the tile has fewer queries; and where it
+  /// is in each of the results.
+  llvm::SmallVector<mlir::Value> emitPlace(mlir::OpBuilder &builder,
+                                           mlir::Location loc, const Merged &of,
+                                           mlir::Value head, mlir::Value query,
+                                           mlir::Value member);
+  /// Emits the slices of the results that are this row.
+  llvm::SmallVector<Slice> emitSlices(mlir::OpBuilder &builder,
+                                      mlir::Location loc, const Merged &of,
+                                      mlir::Value head, mlir::Value query,
+                                      mlir::Value member);
+  /// Emits row `inTile` of a tile, of the parts in `rooms`, into `outs`, of
+  /// which it is row `number`: [rows, features], or [rows].
   llvm::SmallVector<mlir::Value>
-  emitQuery(mlir::OpBuilder &builder, mlir::Location loc,
-            mlir::ValueRange rooms, const Item &item, mlir::Value query,
-            mlir::Value inTile, int64_t usual, mlir::ValueRange outs);
+  emitRow(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange rooms,
+          const Item &item, mlir::Value number, mlir::OpFoldResult inTile,
+          int64_t usual, mlir::ValueRange outs);
 
   mlir::scf::ForallOp loop;
   int64_t queryTile = 0, group = 1;

@@ -89,11 +89,12 @@ static SmallVector<Fold> permuted(ArrayRef<Fold> values,
   return result;
 }
 
-/// Returns a tile of a transposed tensor, as a view of that tile of `source`.
+/// Returns a tile of a transposed tensor, with or without its dimensions of
+/// size one, as a view of that tile of `source`.
 static Value viewOf(OpBuilder &builder, Location loc, Value source,
                     RankedTensorType tile, ArrayRef<Fold> offsets,
                     ArrayRef<Fold> sizes, ArrayRef<int64_t> permutation) {
-  SmallVector<Fold> ones(tile.getRank(), builder.getIndexAttr(1));
+  SmallVector<Fold> ones(offsets.size(), builder.getIndexAttr(1));
   Value slice = tensor::ExtractSliceOp::create(
       builder, loc, shortened(tile), source, permuted(offsets, permutation),
       permuted(sizes, permutation), ones);
@@ -165,6 +166,41 @@ Value fovea::attn::getWholeTile(RewriterBase &rewriter,
                                        insertion.getMixedSizes());
 }
 
+/// Replaces what `loop` writes a result to, of which `permutation` are the
+/// dimensions, by a tensor of `type`: what other loops have written before, as
+/// they then write it, or an empty one.
+static void transposeInit(RewriterBase &rewriter, scf::ForallOp loop,
+                          unsigned number, RankedTensorType type,
+                          ArrayRef<int64_t> permutation) {
+  Location loc = loop.getLoc();
+  rewriter.setInsertionPoint(loop);
+  OpOperand &out = loop.getOutputsMutable()[number];
+  Value old = out.get(), first = old;
+  // No other reader of what a loop has written says how large it is.
+  while (auto before = first.getDefiningOp<scf::ForallOp>())
+    first = before.getTiedOpOperand(cast<OpResult>(first))->get();
+  SmallVector<Fold> sizes = tensor::getMixedSizes(rewriter, loc, first);
+  applyPermutationToVector(sizes, permutation);
+  SmallVector<Value> dynamicSizes;
+  for (auto [dim, size] : llvm::enumerate(sizes))
+    if (type.isDynamicDim(dim))
+      dynamicSizes.push_back(
+          getValueOrCreateConstantIndexOp(rewriter, loc, size));
+  Value init = tensor::EmptyOp::create(rewriter, loc, type, dynamicSizes);
+  auto before = old.getDefiningOp<scf::ForallOp>();
+  if (before)
+    init = linalg::TransposeOp::create(rewriter, loc, old, init, permutation)
+               ->getResult(0);
+  rewriter.modifyOpInPlace(loop, [&] {
+    out.assign(init);
+    loop.getRegionIterArgs()[number].setType(type);
+    loop.getResult(number).setType(type);
+  });
+  if (before)
+    fovea::attn::fuseTransposeOfResult(rewriter, before,
+                                       cast<OpResult>(old).getResultNumber());
+}
+
 bool fovea::attn::fuseTransposeOfResult(RewriterBase &rewriter,
                                         scf::ForallOp loop, unsigned number) {
   Value result = loop.getResult(number);
@@ -191,41 +227,27 @@ bool fovea::attn::fuseTransposeOfResult(RewriterBase &rewriter,
     else
       return false;
   }
-  if (!insertion ||
-      insertion.getSourceType().getRank() !=
-          insertion.getDestType().getRank() ||
-      (slice && slice.getType() != insertion.getSourceType()))
+  if (!insertion || (slice && slice.getType() != insertion.getSourceType()))
+    return false;
+  auto tile = RankedTensorType::get(insertion.getStaticSizes(),
+                                    insertion.getSourceType().getElementType());
+  bool isShort = insertion.getSourceType() != tile;
+  if (isShort && insertion.getSourceType() != shortened(tile))
     return false;
   // The tile may be transposed already, so that it is written as it was.
   std::optional<Transposition> ofTile =
       Transposition::get(insertion.getSource().getDefiningOp());
-  bool undoes = ofTile && !slice && ofTile->permutation == inverse;
-  if (!undoes && !keepsOrder(insertion.getSourceType(), inverse))
+  bool undoes = ofTile && !slice && !isShort && ofTile->permutation == inverse;
+  if (!undoes && !keepsOrder(tile, inverse))
     return false;
 
-  RankedTensorType tile = insertion.getSourceType();
-  auto type = cast<RankedTensorType>(user->getResult(0).getType());
+  transposeInit(rewriter, loop, number,
+                cast<RankedTensorType>(user->getResult(0).getType()),
+                transposition->permutation);
   Location loc = loop.getLoc();
-
-  rewriter.setInsertionPoint(loop);
-  SmallVector<Fold> sizes =
-      tensor::getMixedSizes(rewriter, loc, loop.getOutputs()[number]);
-  applyPermutationToVector(sizes, transposition->permutation);
-  SmallVector<Value> dynamicSizes;
-  for (auto [dim, size] : llvm::enumerate(sizes))
-    if (type.isDynamicDim(dim))
-      dynamicSizes.push_back(
-          getValueOrCreateConstantIndexOp(rewriter, loc, size));
-  Value init = tensor::EmptyOp::create(rewriter, loc, type, dynamicSizes);
-  rewriter.modifyOpInPlace(loop, [&] {
-    loop.getOutputsMutable()[number].assign(init);
-    output.setType(type);
-    result.setType(type);
-  });
-
   if (slice) {
     rewriter.setInsertionPoint(slice);
-    rewriter.replaceOp(slice, viewOf(rewriter, loc, output, tile,
+    rewriter.replaceOp(slice, viewOf(rewriter, loc, output, slice.getType(),
                                      slice.getMixedOffsets(),
                                      slice.getMixedSizes(), inverse));
   }
@@ -234,7 +256,7 @@ bool fovea::attn::fuseTransposeOfResult(RewriterBase &rewriter,
   SmallVector<Fold> ones(tile.getRank(), rewriter.getIndexAttr(1));
   rewriter.setInsertionPoint(insertion->getParentOp());
   Value source = undoes ? ofTile->input : insertion.getSource();
-  if (!undoes && shortened(tile) != tile)
+  if (!undoes && !isShort && shortened(tile) != tile)
     source = tensor::CollapseShapeOp::create(rewriter, loc, shortened(tile),
                                              source, groupsOf(tile));
   rewriter.setInsertionPoint(insertion);

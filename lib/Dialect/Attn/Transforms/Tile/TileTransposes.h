@@ -48,8 +48,9 @@ mlir::Value getWholeTile(mlir::RewriterBase &rewriter,
 
 /// If the only reader of result `number` of `loop` transposes it, and a tile's
 /// dimensions whose size is not one keep their order, lets the loop write the
-/// transposed tensor. The body must slice its output at most once, and insert
-/// once. Returns true if the loop was changed.
+/// transposed tensor, and so the loops that have written it before, if these
+/// can. The body must slice its output at most once, and insert once. Returns
+/// true if the loop was changed.
 bool fuseTransposeOfResult(mlir::RewriterBase &rewriter,
                            mlir::scf::ForallOp loop, unsigned number);
 

@@ -72,14 +72,13 @@ SmallVector<Value> fovea::attn::sumOverBatches(
 /// `split` items run at once and each takes, beside its keys, as long as a
 /// sixteenth of a batch.
 static Value choosePartsOfAverage(OpBuilder &builder, Location loc,
-                                  OpFoldResult batches, int64_t split) {
+                                  OpFoldResult batches, OpFoldResult split) {
   constexpr int64_t kBatch = 1 << 15, kItem = kBatch / 16;
   Value one = getIndex(builder, loc, 1);
   auto body = [&](OpBuilder &nested, Location loc, Value parts,
                   ValueRange best) {
     IndexMath math(nested, loc);
-    OpFoldResult waves =
-        math.ceilDiv(math.mul(batches, parts), math.constant(split));
+    OpFoldResult waves = math.ceilDiv(math.mul(batches, parts), split);
     OpFoldResult time =
         math.mul(waves, math.add(math.truncDiv(math.constant(kBatch), parts),
                                  math.constant(kItem)));
@@ -90,8 +89,9 @@ static Value choosePartsOfAverage(OpBuilder &builder, Location loc,
                    math.materialize(math.min(time, best[1]))});
   };
   Value longest = getIndex(builder, loc, std::numeric_limits<int64_t>::max());
-  return scf::ForOp::create(builder, loc, one,
-                            getIndex(builder, loc, split + 1), one,
+  IndexMath math(builder, loc);
+  Value end = math.materialize(math.add(split, math.constant(1)));
+  return scf::ForOp::create(builder, loc, one, end, one,
                             ValueRange{one, longest}, body)
       .getResult(0);
 }
@@ -102,13 +102,28 @@ static OpFoldResult countParts(IndexMath &math, OpFoldResult keys,
   return math.max(math.ceilDiv(keys, math.constant(size)), math.constant(1));
 }
 
+/// Returns into how many parts the keys of all batches are split: as many as
+/// `schedule` says, which are those of one tile of queries. Where neither the
+/// number of batches nor that of queries is static, more tiles have so many
+/// times fewer each.
+static OpFoldResult getSplit(IndexMath &math, OpFoldResult batches,
+                             OpFoldResult queries, ScheduleAttr schedule) {
+  OpFoldResult split = math.constant(schedule.getSplit()),
+               one = math.constant(1);
+  if (IndexMath::constantOf(batches) || IndexMath::constantOf(queries))
+    return split;
+  OpFoldResult tiles =
+      math.ceilDiv(queries, math.constant(schedule.getQueryTile()));
+  return math.max(math.truncDiv(split, math.max(tiles, one)), one);
+}
+
 /// Returns how many parts each of `batches` gets that have as many `keys`: of
-/// those that `schedule` splits all keys into, if their number is not static.
+/// those that all are split into, if their number is not static.
 static OpFoldResult countEqualParts(IndexMath &math, OpFoldResult batches,
-                                    OpFoldResult keys, ScheduleAttr schedule) {
+                                    OpFoldResult keys, OpFoldResult split,
+                                    ScheduleAttr schedule) {
   if (int64_t size = schedule.getSplitSize())
     return countParts(math, keys, size);
-  OpFoldResult split = math.constant(schedule.getSplit());
   if (IndexMath::constantOf(batches))
     return split;
   OpFoldResult some = math.max(batches, math.constant(1));
@@ -123,7 +138,7 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
   Location loc = pass.getLoc();
   rewriter.setInsertionPoint(pass);
   SmallVector<OpFoldResult> sizes = getScoreSizes(rewriter, pass);
-  OpFoldResult batches = sizes.front(), keys = sizes.back();
+  OpFoldResult batches = sizes.front(), queries = sizes[2], keys = sizes.back();
   OpFoldResult one = rewriter.getIndexAttr(1);
 
   WorkList list;
@@ -131,8 +146,9 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
   if (schedule.getWarps())
     list.usualParts = list.partSize ? kUsualParts : schedule.getSplit();
   IndexMath math(rewriter, loc);
+  OpFoldResult split = getSplit(math, batches, queries, schedule);
   if (IndexMath::constantOf(batches) || !readsByBatch(mask)) {
-    list.each = countEqualParts(math, batches, keys, schedule);
+    list.each = countEqualParts(math, batches, keys, split, schedule);
     if (IndexMath::constantOf(list.each) == 1)
       return std::nullopt;
     list.size = math.mul(batches, list.each);
@@ -144,13 +160,11 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
     list.noPart = math.materialize(most);
     list.size = math.mul(batches, most);
   } else {
-    int64_t split = schedule.getSplit();
     Value average = choosePartsOfAverage(rewriter, loc, batches, split);
     // Where batches keep the machine busy as they are, an item takes at most
     // about as long as each of `split` that share all keys.
     extra = math.select(math.equal(average, math.constant(1)),
-                        math.min(batches, math.constant(split)),
-                        math.mul(batches, average));
+                        math.min(batches, split), math.mul(batches, average));
     list.size = math.max(math.sub(math.add(batches, extra), math.constant(1)),
                          math.constant(0));
   }
@@ -355,8 +369,8 @@ static SmallVector<Value> emitMergedRow(OpBuilder &builder, Location loc,
   return results;
 }
 
-void WorkList::merge(RewriterBase &rewriter, FinalizeOp root, ValueRange parts,
-                     ValueRange wholes) const {
+scf::ForallOp WorkList::merge(RewriterBase &rewriter, FinalizeOp root,
+                              ValueRange parts, ValueRange wholes) const {
   Location loc = root.getLoc();
   OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1);
   SmallVector<OpFoldResult> sizes =
@@ -428,4 +442,5 @@ void WorkList::merge(RewriterBase &rewriter, FinalizeOp root, ValueRange parts,
           tensor::CastOp::create(rewriter, loc, result.getType(), merged);
   }
   rewriter.replaceOp(root, results);
+  return forall;
 }

@@ -89,9 +89,10 @@ public:
   /// Replaces `root` by `wholes`, which have the results of batches of one part
   /// already, and get the sums of those of others: of the outputs [W, H, Sq,
   /// Dv], the log-sum-exps [W, H, Sq] and what these are rounded by, of their
-  /// items, `parts`, in a fixed order.
-  void merge(mlir::RewriterBase &rewriter, FinalizeOp root,
-             mlir::ValueRange parts, mlir::ValueRange wholes) const;
+  /// items, `parts`, in a fixed order. Returns the loop that does so.
+  mlir::scf::ForallOp merge(mlir::RewriterBase &rewriter, FinalizeOp root,
+                            mlir::ValueRange parts,
+                            mlir::ValueRange wholes) const;
 
 private:
   /// Returns the first item of a batch, and their number.

@@ -1,0 +1,228 @@
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile --canonicalize --cse --split-input-file --mlir-print-local-scope | FileCheck %s
+
+// What transposes a result of parts is done where these are merged, a row of it at a
+// time, and where the only part of a sequence has written rows before.
+
+// CHECK-LABEL: func @transposed
+// CHECK-NOT:   linalg.transpose
+// CHECK:       %[[ROOM:.*]] = tensor.empty(%{{.*}}, %{{.*}}) : tensor<?x?x4x64xbf16>
+// CHECK:       %[[PARTS:.*]]:4 = scf.forall (%{{.*}}, %[[H:.*]], %[[I:.*]]) = {{.*}} shared_outs(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[WHOLE:.*]] = %[[ROOM]])
+// CHECK:         tensor.parallel_insert_slice %{{.*}} into %[[WHOLE]][%{{.*}}, %[[I]], %[[H]], 0] [1, %{{.*}}, 1, 64] [1, 1, 1, 1] : tensor<?x64xbf16> into tensor<?x?x4x64xbf16>
+// CHECK:       %[[MERGED:.*]] = scf.forall (%[[MB:.*]], %[[MH:.*]], %[[MI:.*]]) in (%{{.*}}, 4, %{{.*}}) shared_outs(%[[OUT:.*]] = %[[PARTS]]#3)
+// CHECK:         %[[ROW:.*]] = tensor.extract_slice %[[OUT]][%[[MB]], %[[MI]], %[[MH]], 0] [1, 1, 1, 64] [1, 1, 1, 1] : tensor<?x?x4x64xbf16> to tensor<64xbf16>
+// CHECK:         %[[NEW:.*]] = scf.if %{{.*}} -> (tensor<64xbf16>) {
+// CHECK-NEXT:      scf.yield %[[ROW]]
+// CHECK:         tensor.parallel_insert_slice %[[NEW]] into %[[OUT]][%[[MB]], %[[MI]], %[[MH]], 0] [1, 1, 1, 64] [1, 1, 1, 1] : tensor<64xbf16> into tensor<?x?x4x64xbf16>
+// CHECK:       return %[[MERGED]]
+!all = tensor<?x4x?x64xbf16>
+!keys = tensor<?x4x?x64xbf16>
+!turned = tensor<?x?x4x64xbf16>
+#gpu = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 4>
+func.func @transposed(%q: !all, %k: !keys, %lengths: tensor<?xi32>) -> !turned {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %used32 = tensor.extract %lengths[%b] : tensor<?xi32>
+      %used = arith.index_cast %used32 : i32 to index
+      %keep = arith.cmpi slt, %j, %used : index
+      attn.yield %keep : i1
+    } {schedule = #gpu} : !all, !keys, !keys -> !all
+  %batch = tensor.dim %q, %c0 : !all
+  %rows = tensor.dim %q, %c2 : !all
+  %room = tensor.empty(%batch, %rows) : !turned
+  %t = linalg.transpose ins(%o : !all) outs(%room : !turned) permutation = [0, 2, 1, 3]
+  return %t : !turned
+}
+
+// -----
+
+// Batches of a static number have no list, and so no part is all: there is one loop to
+// change.
+
+// CHECK-LABEL: func @transposed_parts
+// CHECK-NOT:   linalg.transpose
+// CHECK:       %[[ROOM:.*]] = tensor.empty(%{{.*}}) : tensor<1x?x4x64xbf16>
+// CHECK:       scf.forall (%[[H:.*]], %[[I:.*]]) in (4, %{{.*}}) shared_outs(%[[OUT:.*]] = %[[ROOM]])
+// CHECK:         tensor.parallel_insert_slice %{{.*}} into %[[OUT]][0, %[[I]], %[[H]], 0] [1, 1, 1, 64]
+!all = tensor<1x4x?x64xbf16>
+!turned = tensor<1x?x4x64xbf16>
+#gpu = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 4>
+func.func @transposed_parts(%q: !all, %k: !all) -> !turned {
+  %c2 = arith.constant 2 : index
+  %o = attn.attention %q, %k, %k scale(0.125) {schedule = #gpu} : !all, !all, !all -> !all
+  %rows = tensor.dim %q, %c2 : !all
+  %room = tensor.empty(%rows) : !turned
+  %t = linalg.transpose ins(%o : !all) outs(%room : !turned) permutation = [0, 2, 1, 3]
+  return %t : !turned
+}
+
+// -----
+
+// Rows of the heads of a group, each of 4 queries, become heads of queries: row r is
+// query r mod 4 of head r / 4 of the group. All rows of a head are a tile, which is
+// written as 2 heads of 4 queries each, if it is all of a sequence.
+
+// CHECK-LABEL: func @heads
+// CHECK-NOT:   tensor.expand_shape
+// CHECK:       %[[ROOM:.*]] = tensor.empty(%{{.*}}) : tensor<?x4x8x64xbf16>
+// CHECK:       %[[PARTS:.*]]:4 = scf.forall (%{{.*}}, %[[H:.*]]) in (%{{.*}}, 4) shared_outs(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[WHOLE:.*]] = %[[ROOM]])
+// CHECK:         %[[HEAD:.*]] = arith.muli %[[H]], %c2
+// CHECK:         %[[ISALL:.*]] = arith.cmpi eq, %{{.*}}, %c1
+// CHECK:         %[[COUNT:.*]] = arith.select %[[ISALL]], %c2, %c0
+// CHECK:         %[[SPLIT:.*]] = tensor.expand_shape %{{.*}} output_shape [1, %[[COUNT]], 4, 64]
+// CHECK:         %[[TURNED:.*]] = linalg.transpose ins(%[[SPLIT]] : {{.*}} permutation = [0, 2, 1, 3]
+// CHECK:         tensor.parallel_insert_slice %[[TURNED]] into %[[WHOLE]][%{{.*}}, 0, %[[HEAD]], 0] [1, 4, %[[COUNT]], 64]
+// CHECK:       %[[MERGED:.*]] = scf.forall (%[[MB:.*]], %[[MH:.*]], %[[MR:.*]]) in (%{{.*}}, 4, 8) shared_outs(%[[OUT:.*]] = %[[PARTS]]#3)
+// CHECK-DAG:     %[[FIRST:.*]] = arith.muli %[[MH]], %c2
+// CHECK-DAG:     %[[OF:.*]] = arith.divsi %[[MR]], %c4
+// CHECK-DAG:     %[[OWNHEAD:.*]] = arith.addi %[[FIRST]], %[[OF]]
+// CHECK-DAG:     %[[ROWS:.*]] = arith.muli %[[OF]], %c4
+// CHECK-DAG:     %[[QUERY:.*]] = arith.subi %[[MR]], %[[ROWS]]
+// CHECK:         tensor.extract_slice %[[OUT]][%[[MB]], %[[QUERY]], %[[OWNHEAD]], 0] [1, 1, 1, 64]
+// CHECK:         tensor.parallel_insert_slice %{{.*}} into %[[OUT]][%[[MB]], %[[QUERY]], %[[OWNHEAD]], 0] [1, 1, 1, 64]
+// CHECK:       return %[[MERGED]]
+!rows = tensor<?x4x8x64xbf16>
+!keys = tensor<?x4x?x64xbf16>
+!heads = tensor<?x8x4x64xbf16>
+!turned = tensor<?x4x8x64xbf16>
+#gpu = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 4>
+func.func @heads(%q: !rows, %k: !keys, %lengths: tensor<?xi32>) -> !turned {
+  %c0 = arith.constant 0 : index
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %used32 = tensor.extract %lengths[%b] : tensor<?xi32>
+      %used = arith.index_cast %used32 : i32 to index
+      %keep = arith.cmpi slt, %j, %used : index
+      attn.yield %keep : i1
+    } {schedule = #gpu} : !rows, !keys, !keys -> !rows
+  %batch = tensor.dim %q, %c0 : !rows
+  %split = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [%batch, 4, 2, 4, 64] : !rows into tensor<?x4x2x4x64xbf16>
+  %heads = tensor.collapse_shape %split [[0], [1, 2], [3], [4]] : tensor<?x4x2x4x64xbf16> into !heads
+  %room = tensor.empty(%batch) : !turned
+  %t = linalg.transpose ins(%heads : !heads) outs(%room : !turned) permutation = [0, 2, 1, 3]
+  return %t : !turned
+}
+
+// -----
+
+// A tile's box has a power of two of queries. Rows that are merged lie anywhere.
+
+// CHECK-LABEL: func @three_queries
+// CHECK:       linalg.transpose
+// CHECK-LABEL: func @three_of_parts
+// CHECK-NOT:   linalg.transpose
+// CHECK:       scf.forall (%[[H:.*]], %[[R:.*]]) in (4, 6)
+// CHECK:         %[[OF:.*]] = arith.divsi %[[R]], %c3
+!rows = tensor<?x4x6x64xbf16>
+!keys = tensor<?x4x?x64xbf16>
+!heads = tensor<?x8x3x64xbf16>
+!turned = tensor<?x3x8x64xbf16>
+!onerows = tensor<1x4x6x64xbf16>
+!onekeys = tensor<1x4x?x64xbf16>
+#gpu = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 4>
+func.func @three_queries(%q: !rows, %k: !keys, %lengths: tensor<?xi32>) -> !turned {
+  %c0 = arith.constant 0 : index
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %used32 = tensor.extract %lengths[%b] : tensor<?xi32>
+      %used = arith.index_cast %used32 : i32 to index
+      %keep = arith.cmpi slt, %j, %used : index
+      attn.yield %keep : i1
+    } {schedule = #gpu} : !rows, !keys, !keys -> !rows
+  %batch = tensor.dim %q, %c0 : !rows
+  %split = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [%batch, 4, 2, 3, 64] : !rows into tensor<?x4x2x3x64xbf16>
+  %heads = tensor.collapse_shape %split [[0], [1, 2], [3], [4]] : tensor<?x4x2x3x64xbf16> into !heads
+  %room = tensor.empty(%batch) : !turned
+  %t = linalg.transpose ins(%heads : !heads) outs(%room : !turned) permutation = [0, 2, 1, 3]
+  return %t : !turned
+}
+
+func.func @three_of_parts(%q: !onerows, %k: !onekeys) -> tensor<1x3x8x64xbf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) {schedule = #gpu} : !onerows, !onekeys, !onekeys -> !onerows
+  %split = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [1, 4, 2, 3, 64] : !onerows into tensor<1x4x2x3x64xbf16>
+  %heads = tensor.collapse_shape %split [[0], [1, 2], [3], [4]] : tensor<1x4x2x3x64xbf16> into tensor<1x8x3x64xbf16>
+  %room = tensor.empty() : tensor<1x3x8x64xbf16>
+  %t = linalg.transpose ins(%heads : tensor<1x8x3x64xbf16>) outs(%room : tensor<1x3x8x64xbf16>) permutation = [0, 2, 1, 3]
+  return %t : tensor<1x3x8x64xbf16>
+}
+
+// -----
+
+// Rows that another reader has too stay where they are, as those do of which other
+// dimensions are swapped, or of more than a tile.
+
+// CHECK-LABEL: func @heads_stay
+// CHECK-COUNT-2: linalg.transpose
+// CHECK-NOT:     linalg.transpose
+!rows = tensor<?x4x6x64xbf16>
+!keys = tensor<?x4x?x64xbf16>
+!heads = tensor<?x8x3x64xbf16>
+!turned = tensor<?x3x8x64xbf16>
+!back = tensor<?x8x64x3xbf16>
+#gpu = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 4>
+func.func @heads_stay(%q: !rows, %k: !keys) -> (!turned, !rows, !back) {
+  %c0 = arith.constant 0 : index
+  %o = attn.attention %q, %k, %k scale(0.125) {schedule = #gpu} : !rows, !keys, !keys -> !rows
+  %batch = tensor.dim %q, %c0 : !rows
+  %split = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [%batch, 4, 2, 3, 64] : !rows into tensor<?x4x2x3x64xbf16>
+  %heads = tensor.collapse_shape %split [[0], [1, 2], [3], [4]] : tensor<?x4x2x3x64xbf16> into !heads
+  %room = tensor.empty(%batch) : !turned
+  %t = linalg.transpose ins(%heads : !heads) outs(%room : !turned) permutation = [0, 2, 1, 3]
+  %other = attn.attention %q, %k, %k scale(0.25) {schedule = #gpu} : !rows, !keys, !keys -> !rows
+  %otherSplit = tensor.expand_shape %other [[0], [1], [2, 3], [4]] output_shape [%batch, 4, 2, 3, 64] : !rows into tensor<?x4x2x3x64xbf16>
+  %otherHeads = tensor.collapse_shape %otherSplit [[0], [1, 2], [3], [4]] : tensor<?x4x2x3x64xbf16> into !heads
+  %back_room = tensor.empty(%batch) : !back
+  %b = linalg.transpose ins(%otherHeads : !heads) outs(%back_room : !back) permutation = [0, 1, 3, 2]
+  return %t, %o, %b : !turned, !rows, !back
+}
+
+// -----
+
+// CHECK-LABEL: func @heads_of_tiles
+// CHECK:       linalg.transpose
+!rows = tensor<?x4x96x64xbf16>
+!keys = tensor<?x4x?x64xbf16>
+!heads = tensor<?x8x48x64xbf16>
+!turned = tensor<?x48x8x64xbf16>
+#gpu = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 4>
+func.func @heads_of_tiles(%q: !rows, %k: !keys, %lengths: tensor<?xi32>) -> !turned {
+  %c0 = arith.constant 0 : index
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %used32 = tensor.extract %lengths[%b] : tensor<?xi32>
+      %used = arith.index_cast %used32 : i32 to index
+      %keep = arith.cmpi slt, %j, %used : index
+      attn.yield %keep : i1
+    } {schedule = #gpu} : !rows, !keys, !keys -> !rows
+  %batch = tensor.dim %q, %c0 : !rows
+  %split = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [%batch, 4, 2, 48, 64] : !rows into tensor<?x4x2x48x64xbf16>
+  %heads = tensor.collapse_shape %split [[0], [1, 2], [3], [4]] : tensor<?x4x2x48x64xbf16> into !heads
+  %room = tensor.empty(%batch) : !turned
+  %t = linalg.transpose ins(%heads : !heads) outs(%room : !turned) permutation = [0, 2, 1, 3]
+  return %t : !turned
+}
+
+// -----
+
+// Of a number of queries that is not static a schedule splits keys for one tile: of
+// more, so many times fewer parts share the machine.
+
+// CHECK-LABEL: func @many_tiles
+// CHECK:       %[[TILES:.*]] = arith.ceildivsi %{{.*}}, %c64
+// CHECK-NEXT:  %[[SOME:.*]] = arith.maxsi %[[TILES]], %c1
+// CHECK-NEXT:  %[[SPLIT:.*]] = arith.divsi %c4, %[[SOME]]
+// CHECK-NEXT:  %[[EACH:.*]] = arith.maxsi %[[SPLIT]], %c1
+// CHECK:       %[[PARTS:.*]] = arith.divsi %[[EACH]], %{{.*}}
+// CHECK-NEXT:  %[[ATLEAST:.*]] = arith.maxsi %[[PARTS]], %c1
+// CHECK:       scf.forall {{.*}} to (%{{.*}}, 4, %{{.*}}, %[[ATLEAST]])
+!all = tensor<?x4x?x64xbf16>
+#gpu = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 4>
+func.func @many_tiles(%q: !all, %k: !all) -> !all {
+  %o = attn.attention %q, %k, %k scale(0.125) {schedule = #gpu} : !all, !all, !all -> !all
+  return %o : !all
+}
