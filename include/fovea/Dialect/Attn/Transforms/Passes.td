@@ -371,11 +371,11 @@ def AttnTile : Pass<"attn-tile"> {
     takes its share of the tiles of keys between them. A loop behind merges the
     parts of each row. Of the output's readers it takes over what swaps heads and
     rows, also behind the reshapes by which `attn-pack-groups` makes heads of rows
-    again; no other one is in a loop. Where the number of batches is not static, and captured tensors that the mask reads at
-    the batch bound the keys, items of a list of parts, which a loop in front
-    writes, take the place of the batches. A part that is all of its batch writes
-    the batch's results, of which the workspace then gets no row, and that row is
-    not merged.
+    again; no other one is in a loop. Where the number of batches is not static, and
+    captured tensors that the mask reads at the batch bound the keys, items of a
+    list of parts, which a loop in front writes, take the place of the batches. A
+    part that is all of its batch writes the batch's results, of which the workspace
+    then gets no row, and that row is not merged.
 
     Sequences that lie packed are a batch of the longest one's length: a loop over
     batches (`scf.forall`) in front copies the rows of each to its first ones, and a
