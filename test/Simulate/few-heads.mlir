@@ -31,6 +31,9 @@
 // REDEFINE: %{list} = one
 // RUN: %{run} --entry=turned --random=5 --dims=query:1x2x130x64 --dims=key:1x2x200x64 --dims=value:1x2x200x64 | FileCheck %s
 //
+// REDEFINE: %{list} = some
+// RUN: %{run} --entry=wide --random=6 --dims=query:6x1x70x128 --dims=key:6x1x200x128 --dims=value:6x1x200x128 | FileCheck %s
+//
 // CHECK: check: result 0: max error {{[0-9.e-]+}}, relative {{[0-9.e-]+}} (bound
 // CHECK-NOT: FAILED
 
@@ -38,7 +41,7 @@
 !keys = tensor<?x2x?x64xbf16>
 !out = tensor<?x4x8x64xbf16>
 !turned = tensor<?x?x2x64xbf16>
-module attributes {attn.schedules = [#attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, split = 4>, #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, split = 4>]} {
+module attributes {attn.schedules = [#attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, split = 4>, #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, split = 4>, #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, split = 4>]} {
 func.func @heads(%lengths: tensor<?xi32>, %query: !few, %key: !keys, %value: !keys) -> !out {
   %c0 = arith.constant 0 : index
   %o = attn.attention %query, %key, %value scale(0.125)
@@ -73,5 +76,18 @@ func.func @turned(%lengths: tensor<?xi32>, %query: !keys, %key: !keys, %value: !
   %room = tensor.empty(%batch, %rows) : !turned
   %t = linalg.transpose ins(%o : !keys) outs(%room : !turned) permutation = [0, 2, 1, 3]
   return %t : !turned
+}
+
+// A warp has a row of 128 features.
+func.func @wide(%lengths: tensor<?xi32>, %query: tensor<?x1x?x128xbf16>, %key: tensor<?x1x?x128xbf16>, %value: tensor<?x1x?x128xbf16>) -> (tensor<?x1x?x128xbf16>, tensor<?x1x?xf32>) {
+  %o, %l = attn.attention %query, %key, %value scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %used32 = tensor.extract %lengths[%b] : tensor<?xi32>
+      %used = arith.index_cast %used32 : i32 to index
+      %keep = arith.cmpi slt, %j, %used : index
+      attn.yield %keep : i1
+    } : tensor<?x1x?x128xbf16>, tensor<?x1x?x128xbf16>, tensor<?x1x?x128xbf16> -> tensor<?x1x?x128xbf16>, tensor<?x1x?xf32>
+  return %o, %l : tensor<?x1x?x128xbf16>, tensor<?x1x?xf32>
 }
 }

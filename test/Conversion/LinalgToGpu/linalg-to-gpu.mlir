@@ -1037,7 +1037,7 @@ func.func @own_and_others(%out: memref<4x32xf32>) {
 // CHECK-DAG:       %[[WARP:.*]] = arith.divui %[[T]], %c32
 // CHECK:           scf.for
 // CHECK:             %[[SHARED:.*]] = memref.memory_space_cast %[[ALL]]
-// CHECK:             %[[OWN:.*]] = memref.subview %[[SHARED]][%{{.*}}, 0] [1, 32] [1, 1]
+// CHECK:             %[[OWN:.*]] = memref.subview %[[SHARED]][%[[WARP]], 0] [1, 32] [1, 1]
 // CHECK:             memref.store %{{.*}}, %[[OWN]][%[[LANE]]]
 // CHECK-NEXT:        nvvm.bar.warp.sync %c-1_i32
 // CHECK:             memref.load %[[OWN]]
@@ -1121,6 +1121,33 @@ func.func @same_of_branches(%out: memref<?x32xf32>, %skip: i1) {
       scf.yield %row : memref<32xf32, strided<[1], offset: ?>>
     }
     memref.copy %same, %row : memref<32xf32, strided<[1], offset: ?>> to memref<32xf32, strided<[1], offset: ?>>
+  }
+  return
+}
+
+// -----
+
+// One branch yields other memory, which is copied.
+// CHECK-LABEL: func @other_of_branches(
+// CHECK:         gpu.launch
+// CHECK:           %[[SOURCE:.*]] = arith.select
+// CHECK:           scf.if
+// CHECK:           %[[X:.*]] = memref.load %[[SOURCE]]
+// CHECK:           memref.store %[[X]]
+func.func @other_of_branches(%out: memref<?x32xf32>, %other: memref<?x32xf32>, %skip: i1) {
+  %one = arith.constant 1.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x32xf32>
+  scf.forall (%i) in (%n) {
+    %row = memref.subview %out[%i, 0] [1, 32] [1, 1] : memref<?x32xf32> to memref<32xf32, strided<[1], offset: ?>>
+    %far = memref.subview %other[%i, 0] [1, 32] [1, 1] : memref<?x32xf32> to memref<32xf32, strided<[1], offset: ?>>
+    %some = scf.if %skip -> (memref<32xf32, strided<[1], offset: ?>>) {
+      scf.yield %far : memref<32xf32, strided<[1], offset: ?>>
+    } else {
+      linalg.fill ins(%one : f32) outs(%row : memref<32xf32, strided<[1], offset: ?>>)
+      scf.yield %row : memref<32xf32, strided<[1], offset: ?>>
+    }
+    memref.copy %some, %row : memref<32xf32, strided<[1], offset: ?>> to memref<32xf32, strided<[1], offset: ?>>
   }
   return
 }

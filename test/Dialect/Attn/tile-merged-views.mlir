@@ -111,7 +111,7 @@ func.func @heads(%q: !rows, %k: !keys, %lengths: tensor<?xi32>) -> !turned {
 // A tile's box has a power of two of queries. Rows that are merged lie anywhere.
 
 // CHECK-LABEL: func @three_queries
-// CHECK:       linalg.transpose
+// CHECK:       linalg.transpose ins(%{{.*}} : tensor<?x8x3x64xbf16>)
 // CHECK-LABEL: func @three_of_parts
 // CHECK-NOT:   linalg.transpose
 // CHECK:       scf.forall (%[[H:.*]], %[[R:.*]]) in (4, 6)
@@ -156,8 +156,8 @@ func.func @three_of_parts(%q: !onerows, %k: !onekeys) -> tensor<1x3x8x64xbf16> {
 // dimensions are swapped, or of more than a tile.
 
 // CHECK-LABEL: func @heads_stay
-// CHECK-COUNT-2: linalg.transpose
-// CHECK-NOT:     linalg.transpose
+// CHECK:       linalg.transpose ins(%{{.*}} : tensor<?x8x3x64xbf16>) {{.*}} permutation = [0, 2, 1, 3]
+// CHECK:       linalg.transpose ins(%{{.*}} : tensor<?x8x3x64xbf16>) {{.*}} permutation = [0, 1, 3, 2]
 !rows = tensor<?x4x6x64xbf16>
 !keys = tensor<?x4x?x64xbf16>
 !heads = tensor<?x8x3x64xbf16>
@@ -167,6 +167,7 @@ func.func @three_of_parts(%q: !onerows, %k: !onekeys) -> tensor<1x3x8x64xbf16> {
 func.func @heads_stay(%q: !rows, %k: !keys) -> (!turned, !rows, !back) {
   %c0 = arith.constant 0 : index
   %o = attn.attention %q, %k, %k scale(0.125) {schedule = #gpu} : !rows, !keys, !keys -> !rows
+  %own = arith.negf %o : !rows
   %batch = tensor.dim %q, %c0 : !rows
   %split = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [%batch, 4, 2, 3, 64] : !rows into tensor<?x4x2x3x64xbf16>
   %heads = tensor.collapse_shape %split [[0], [1, 2], [3], [4]] : tensor<?x4x2x3x64xbf16> into !heads
@@ -177,13 +178,13 @@ func.func @heads_stay(%q: !rows, %k: !keys) -> (!turned, !rows, !back) {
   %otherHeads = tensor.collapse_shape %otherSplit [[0], [1, 2], [3], [4]] : tensor<?x4x2x3x64xbf16> into !heads
   %back_room = tensor.empty(%batch) : !back
   %b = linalg.transpose ins(%otherHeads : !heads) outs(%back_room : !back) permutation = [0, 1, 3, 2]
-  return %t, %o, %b : !turned, !rows, !back
+  return %t, %own, %b : !turned, !rows, !back
 }
 
 // -----
 
 // CHECK-LABEL: func @heads_of_tiles
-// CHECK:       linalg.transpose
+// CHECK:       linalg.transpose ins(%{{.*}} : tensor<?x8x48x64xbf16>)
 !rows = tensor<?x4x96x64xbf16>
 !keys = tensor<?x4x?x64xbf16>
 !heads = tensor<?x8x48x64xbf16>
@@ -225,4 +226,59 @@ func.func @heads_of_tiles(%q: !rows, %k: !keys, %lengths: tensor<?xi32>) -> !tur
 func.func @many_tiles(%q: !all, %k: !all) -> !all {
   %o = attn.attention %q, %k, %k scale(0.125) {schedule = #gpu} : !all, !all, !all -> !all
   return %o : !all
+}
+
+// -----
+
+// A tile of all rows of a head is a slice of the queries that they are made of, and the
+// mask still knows how many rows a head has. Three queries are no power of two, and 48
+// more than a tile.
+
+// CHECK-LABEL: func @queries
+// CHECK-SAME:    %[[Q:[^:]*]]: tensor<?x8x4x64xbf16>
+// CHECK-NOT:   tensor.collapse_shape
+// CHECK:       scf.forall (%[[B:.*]], %[[H:.*]]) in (%{{.*}}, 4)
+// CHECK:         %[[HEAD:.*]] = arith.muli %[[H]], %c2
+// CHECK-NEXT:    %[[OWN:.*]] = tensor.extract_slice %[[Q]][%[[B]], %[[HEAD]], 0, 0] [1, 2, 4, 64]
+// CHECK-NEXT:    %[[FLAT:.*]] = tensor.collapse_shape %[[OWN]] {{\[\[}}0], [1, 2], [3]]
+// CHECK-NEXT:    %[[ROWS:.*]] = tensor.expand_shape %[[FLAT]] {{\[\[}}0, 1], [2], [3]] output_shape [1, 1, 8, 64]
+// CHECK:         attn.online_attention {{.*}} ins(%[[ROWS]], {{.*}} whole[%c4, %c8]
+// CHECK-LABEL: func @three_queries_read
+// CHECK:       tensor.collapse_shape %{{.*}} : tensor<?x4x2x3x64xbf16> into tensor<?x4x6x64xbf16>
+// CHECK:       scf.forall
+// CHECK-LABEL: func @many_queries_read
+// CHECK:       tensor.collapse_shape %{{.*}} : tensor<?x4x2x48x64xbf16> into tensor<?x4x96x64xbf16>
+// CHECK:       scf.forall
+!keys = tensor<?x4x?x64xbf16>
+#gpu = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>
+func.func @queries(%q: tensor<?x8x4x64xbf16>, %k: !keys) -> tensor<?x4x8x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %batch = tensor.dim %q, %c0 : tensor<?x8x4x64xbf16>
+  %split = tensor.expand_shape %q [[0], [1, 2], [3], [4]] output_shape [%batch, 4, 2, 4, 64] : tensor<?x8x4x64xbf16> into tensor<?x4x2x4x64xbf16>
+  %rows = tensor.collapse_shape %split [[0], [1], [2, 3], [4]] : tensor<?x4x2x4x64xbf16> into tensor<?x4x8x64xbf16>
+  %o = attn.attention %rows, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %keep = arith.cmpi sge, %i, %j : index
+      attn.yield %keep : i1
+    } {schedule = #gpu} : tensor<?x4x8x64xbf16>, !keys, !keys -> tensor<?x4x8x64xbf16>
+  return %o : tensor<?x4x8x64xbf16>
+}
+
+func.func @three_queries_read(%q: tensor<?x8x3x64xbf16>, %k: !keys) -> tensor<?x4x6x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %batch = tensor.dim %q, %c0 : tensor<?x8x3x64xbf16>
+  %split = tensor.expand_shape %q [[0], [1, 2], [3], [4]] output_shape [%batch, 4, 2, 3, 64] : tensor<?x8x3x64xbf16> into tensor<?x4x2x3x64xbf16>
+  %rows = tensor.collapse_shape %split [[0], [1], [2, 3], [4]] : tensor<?x4x2x3x64xbf16> into tensor<?x4x6x64xbf16>
+  %o = attn.attention %rows, %k, %k scale(0.125) {schedule = #gpu} : tensor<?x4x6x64xbf16>, !keys, !keys -> tensor<?x4x6x64xbf16>
+  return %o : tensor<?x4x6x64xbf16>
+}
+
+func.func @many_queries_read(%q: tensor<?x8x48x64xbf16>, %k: !keys) -> tensor<?x4x96x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %batch = tensor.dim %q, %c0 : tensor<?x8x48x64xbf16>
+  %split = tensor.expand_shape %q [[0], [1, 2], [3], [4]] output_shape [%batch, 4, 2, 48, 64] : tensor<?x8x48x64xbf16> into tensor<?x4x2x48x64xbf16>
+  %rows = tensor.collapse_shape %split [[0], [1], [2, 3], [4]] : tensor<?x4x2x48x64xbf16> into tensor<?x4x96x64xbf16>
+  %o = attn.attention %rows, %k, %k scale(0.125) {schedule = #gpu} : tensor<?x4x96x64xbf16>, !keys, !keys -> tensor<?x4x96x64xbf16>
+  return %o : tensor<?x4x96x64xbf16>
 }

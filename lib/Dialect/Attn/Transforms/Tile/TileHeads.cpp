@@ -45,7 +45,7 @@ struct WrittenRows {
   tensor::ExtractSliceOp slice;
   tensor::ParallelInsertSliceOp insertion;
 
-  /// Returns none if it is neither a row nor all of a head.
+  /// Returns none if it is neither a row nor a tile of a head.
   static std::optional<WrittenRows> get(scf::ForallOp loop, unsigned number);
 
   bool isRow() {
@@ -81,17 +81,6 @@ std::optional<Ungrouping> Ungrouping::get(Value rows) {
   return Ungrouping{heads, queries, {expand, collapse, transpose->op}};
 }
 
-/// Returns true if a loop over batches, heads and tiles of rows has one of
-/// these.
-static bool hasOneTile(scf::ForallOp loop) {
-  if (loop.getRank() <= kRow)
-    return false;
-  std::optional<int64_t> rows = getConstantIntValue(
-                             loop.getMixedUpperBound()[kRow]),
-                         step = getConstantIntValue(loop.getMixedStep()[kRow]);
-  return rows && step && *rows <= *step;
-}
-
 std::optional<WrittenRows> WrittenRows::get(scf::ForallOp loop,
                                             unsigned number) {
   WrittenRows written = {loop, number, {}, {}};
@@ -114,13 +103,11 @@ std::optional<WrittenRows> WrittenRows::get(scf::ForallOp loop,
       !isConstantIntValue(sizes[kHead], 1) ||
       !isConstantIntValue(place[kFeature], 0))
     return std::nullopt;
-  bool isAll = !slice && insertion.getSourceType().getRank() == kRank &&
-               hasOneTile(loop) &&
-               place[kRow] == OpFoldResult(loop.getInductionVar(kRow));
+  bool isTile = !slice && insertion.getSourceType().getRank() == kRank;
   bool isRow = slice && written.isRow() && slice.getMixedOffsets() == place &&
                slice.getMixedSizes() == sizes &&
                slice.getType() == insertion.getSourceType();
-  if (!isAll && !isRow)
+  if (!isTile && !isRow)
     return std::nullopt;
   return written;
 }
@@ -294,7 +281,7 @@ static void fuseHeadsOfQuery(RewriterBase &rewriter, scf::ForallOp loop,
   SmallVector<OpFoldResult> place = slice.getMixedOffsets(),
                             sizes = slice.getMixedSizes();
   if (ShapedType::isDynamic(heads) || !llvm::isPowerOf2_64(queries) ||
-      !slice.hasUnitStride() || type.getRank() != kRank || !hasOneTile(loop) ||
+      !slice.hasUnitStride() || type.getRank() != kRank ||
       type.getShape().drop_back() != ArrayRef<int64_t>{1, 1, heads * queries})
     return;
   rewriter.setInsertionPoint(slice);
