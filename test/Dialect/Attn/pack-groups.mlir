@@ -108,6 +108,70 @@ func.func @many(%q: tensor<2x8x33x64xf16>, %k: tensor<2x2x?x64xf16>) -> tensor<2
 
 // -----
 
+// A few queries that are no power of two, whose results get the heads of a query as
+// neighbours: these are neighbouring rows, too, where TMA has boxes.
+// CHECK-LABEL: func @by_queries
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<?x8x3x64xf16>
+// CHECK: %[[X:.*]] = tensor.expand_shape %[[Q]] {{\[\[}}0], [1, 2], [3], [4]] {{.*}} into tensor<?x2x4x3x64xf16>
+// CHECK: %[[T:.*]] = linalg.transpose ins(%[[X]] : {{.*}} permutation = [0, 1, 3, 2, 4]
+// CHECK: %[[P:.*]] = tensor.collapse_shape %[[T]] {{\[\[}}0], [1], [2, 3], [4]] : tensor<?x2x3x4x64xf16> into tensor<?x2x12x64xf16>
+// CHECK: %[[O:.*]] = attn.attention %[[P]],
+// CHECK: ^bb0(%{{.*}}: index, %{{.*}}: index, %[[R:.*]]: index, %[[J:.*]]: index):
+// CHECK: %[[I:.*]] = arith.divui %[[R]], %c4
+// CHECK: arith.cmpi sge, %[[I]], %[[J]]
+// CHECK: %[[XO:.*]] = tensor.expand_shape %[[O]] {{\[\[}}0], [1], [2, 3], [4]] {{.*}} into tensor<?x2x3x4x64xf16>
+// CHECK: %[[TO:.*]] = linalg.transpose ins(%[[XO]] : {{.*}} permutation = [0, 1, 3, 2, 4]
+// CHECK: tensor.collapse_shape %[[TO]] {{\[\[}}0], [1, 2], [3], [4]] : tensor<?x2x4x3x64xf16> into tensor<?x8x3x64xf16>
+// AMPERE-LABEL: func @by_queries
+// AMPERE-NOT: linalg.transpose {{.*}} permutation = [0, 1, 3, 2, 4]
+// AMPERE: attn.attention {{.*}} : tensor<?x2x12x64xf16>
+func.func @by_queries(%q: tensor<?x8x3x64xf16>, %k: tensor<?x2x?x64xf16>, %room: tensor<?x3x8x64xf16>) -> tensor<?x3x8x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %keep = arith.cmpi sge, %i, %j : index
+      attn.yield %keep : i1
+    } : tensor<?x8x3x64xf16>, tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16> -> tensor<?x8x3x64xf16>
+  %t = linalg.transpose ins(%o : tensor<?x8x3x64xf16>) outs(%room : tensor<?x3x8x64xf16>) permutation = [0, 2, 1, 3]
+  return %t : tensor<?x3x8x64xf16>
+}
+
+// -----
+
+// The queries of a head stay neighbours where they are a power of two; where heads are not;
+// where the rows are more than a tile's; and where results are read otherwise, as another
+// tensor, with log-sum-exps, or by two.
+// CHECK-LABEL: func @by_heads
+// CHECK-NOT: linalg.transpose {{.*}} permutation = [0, 1, 3, 2, 4]
+// CHECK: return
+!four = tensor<?x8x4x64xf16>
+!three = tensor<?x8x3x64xf16>
+!six = tensor<?x6x3x64xf16>
+!seventeen = tensor<?x8x17x64xf16>
+!keys = tensor<?x2x?x64xf16>
+func.func @by_heads(%four: !four, %three: !three, %six: !six, %seventeen: !seventeen, %k: !keys, %t4: tensor<?x4x8x64xf16>,
+    %t3: tensor<?x3x8x64xf16>, %t6: tensor<?x3x6x64xf16>, %t17: tensor<?x17x8x64xf16>, %b3: tensor<?x8x64x3xf16>)
+    -> (tensor<?x4x8x64xf16>, tensor<?x3x6x64xf16>, tensor<?x17x8x64xf16>, tensor<?x8x64x3xf16>, tensor<?x3x8x64xf16>,
+        tensor<?x8x3xf32>, tensor<?x3x8x64xf16>, !three, !three) {
+  %o4 = attn.attention %four, %k, %k scale(0.125) : !four, !keys, !keys -> !four
+  %r4 = linalg.transpose ins(%o4 : !four) outs(%t4 : tensor<?x4x8x64xf16>) permutation = [0, 2, 1, 3]
+  %o6 = attn.attention %six, %k, %k scale(0.125) : !six, !keys, !keys -> !six
+  %r6 = linalg.transpose ins(%o6 : !six) outs(%t6 : tensor<?x3x6x64xf16>) permutation = [0, 2, 1, 3]
+  %o17 = attn.attention %seventeen, %k, %k scale(0.125) : !seventeen, !keys, !keys -> !seventeen
+  %r17 = linalg.transpose ins(%o17 : !seventeen) outs(%t17 : tensor<?x17x8x64xf16>) permutation = [0, 2, 1, 3]
+  %ob = attn.attention %three, %k, %k scale(0.125) : !three, !keys, !keys -> !three
+  %rb = linalg.transpose ins(%ob : !three) outs(%b3 : tensor<?x8x64x3xf16>) permutation = [0, 1, 3, 2]
+  %ol, %l = attn.attention %three, %k, %k scale(0.125) : !three, !keys, !keys -> !three, tensor<?x8x3xf32>
+  %rl = linalg.transpose ins(%ol : !three) outs(%t3 : tensor<?x3x8x64xf16>) permutation = [0, 2, 1, 3]
+  %ot = attn.attention %three, %k, %k scale(0.25) : !three, !keys, !keys -> !three
+  %rt = linalg.transpose ins(%ot : !three) outs(%t3 : tensor<?x3x8x64xf16>) permutation = [0, 2, 1, 3]
+  %or = attn.attention %three, %k, %k scale(0.5) : !three, !keys, !keys -> !three
+  return %r4, %r6, %r17, %rb, %rl, %l, %rt, %ot, %or : tensor<?x4x8x64xf16>, tensor<?x3x6x64xf16>, tensor<?x17x8x64xf16>,
+    tensor<?x8x64x3xf16>, tensor<?x3x8x64xf16>, tensor<?x8x3xf32>, tensor<?x3x8x64xf16>, !three, !three
+}
+
+// -----
+
 // On a host, those that fill more than half of a vector.
 // CHECK-LABEL: func @vector
 // CHECK: attn.attention {{.*}} : tensor<2x2x36x64xf16>,

@@ -282,3 +282,54 @@ func.func @many_queries_read(%q: tensor<?x8x48x64xbf16>, %k: !keys) -> tensor<?x
   %o = attn.attention %rows, %k, %k scale(0.125) {schedule = #gpu} : tensor<?x4x96x64xbf16>, !keys, !keys -> tensor<?x4x96x64xbf16>
   return %o : tensor<?x4x96x64xbf16>
 }
+
+// -----
+
+// Rows in the order of queries, whose heads are neighbours: a box of three queries, in which
+// heads are a power of two, and rows of parts, each where its head is.
+
+// CHECK-LABEL: func @by_queries
+// CHECK-SAME:    %[[Q:[^:]*]]: tensor<?x8x3x64xbf16>
+// CHECK:       scf.forall (%[[B:.*]], %[[H:.*]]) {{.*}} shared_outs(%[[OUT:.*]] = %{{.*}}) -> (tensor<?x3x8x64xbf16>)
+// CHECK:         %[[FIRST:.*]] = arith.muli %[[H]], %c2
+// CHECK:         %[[PART:.*]] = tensor.extract_slice %[[Q]][%[[B]], %[[FIRST]], 0, 0] [1, 2, 3, 64]
+// CHECK:         linalg.transpose ins(%[[PART]]
+// CHECK:         scf.forall.in_parallel
+// CHECK-NEXT:      tensor.parallel_insert_slice %{{.*}} into %[[OUT]][%[[B]], 0, %{{.*}}, 0] [1, 3, 2, 64]
+// CHECK-NOT:   linalg.transpose
+// CHECK-LABEL: func @by_queries_of_parts
+// CHECK:       scf.forall (%[[H:.*]], %[[R:.*]]) in (4, 6) {{.*}} -> (tensor<1x3x8x64xbf16>)
+// CHECK:         %[[QUERY:.*]] = arith.divsi %[[R]], %c2
+// CHECK:         tensor.parallel_insert_slice %{{.*}} into %{{.*}}[0, %[[QUERY]], %{{.*}}, 0] [1, 1, 1, 64]
+// CHECK-NOT:   linalg.transpose
+!rows = tensor<?x4x6x64xbf16>
+!keys = tensor<?x4x?x64xbf16>
+#gpu = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>
+#parts = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 4>
+func.func @by_queries(%q: tensor<?x8x3x64xbf16>, %k: !keys) -> tensor<?x3x8x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %batch = tensor.dim %q, %c0 : tensor<?x8x3x64xbf16>
+  %split = tensor.expand_shape %q [[0], [1, 2], [3], [4]] output_shape [%batch, 4, 2, 3, 64] : tensor<?x8x3x64xbf16> into tensor<?x4x2x3x64xbf16>
+  %five = tensor.empty(%batch) : tensor<?x4x3x2x64xbf16>
+  %swapped = linalg.transpose ins(%split : tensor<?x4x2x3x64xbf16>) outs(%five : tensor<?x4x3x2x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %rows = tensor.collapse_shape %swapped [[0], [1], [2, 3], [4]] : tensor<?x4x3x2x64xbf16> into !rows
+  %o = attn.attention %rows, %k, %k scale(0.125) {schedule = #gpu} : !rows, !keys, !keys -> !rows
+  %back = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [%batch, 4, 3, 2, 64] : !rows into tensor<?x4x3x2x64xbf16>
+  %other = tensor.empty(%batch) : tensor<?x4x2x3x64xbf16>
+  %first = linalg.transpose ins(%back : tensor<?x4x3x2x64xbf16>) outs(%other : tensor<?x4x2x3x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %heads = tensor.collapse_shape %first [[0], [1, 2], [3], [4]] : tensor<?x4x2x3x64xbf16> into tensor<?x8x3x64xbf16>
+  %room = tensor.empty(%batch) : tensor<?x3x8x64xbf16>
+  %t = linalg.transpose ins(%heads : tensor<?x8x3x64xbf16>) outs(%room : tensor<?x3x8x64xbf16>) permutation = [0, 2, 1, 3]
+  return %t : tensor<?x3x8x64xbf16>
+}
+
+func.func @by_queries_of_parts(%rows: tensor<1x4x6x64xbf16>, %k: tensor<1x4x?x64xbf16>) -> tensor<1x3x8x64xbf16> {
+  %o = attn.attention %rows, %k, %k scale(0.125) {schedule = #parts} : tensor<1x4x6x64xbf16>, tensor<1x4x?x64xbf16>, tensor<1x4x?x64xbf16> -> tensor<1x4x6x64xbf16>
+  %back = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [1, 4, 3, 2, 64] : tensor<1x4x6x64xbf16> into tensor<1x4x3x2x64xbf16>
+  %other = tensor.empty() : tensor<1x4x2x3x64xbf16>
+  %first = linalg.transpose ins(%back : tensor<1x4x3x2x64xbf16>) outs(%other : tensor<1x4x2x3x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %heads = tensor.collapse_shape %first [[0], [1, 2], [3], [4]] : tensor<1x4x2x3x64xbf16> into tensor<1x8x3x64xbf16>
+  %room = tensor.empty() : tensor<1x3x8x64xbf16>
+  %t = linalg.transpose ins(%heads : tensor<1x8x3x64xbf16>) outs(%room : tensor<1x3x8x64xbf16>) permutation = [0, 2, 1, 3]
+  return %t : tensor<1x3x8x64xbf16>
+}

@@ -47,15 +47,20 @@ Value fovea::attn::swapWithNext(OpBuilder &builder, Location loc, Value tensor,
       ->getResult(0);
 }
 
-Value fovea::attn::toHeads(OpBuilder &builder, Location loc, Value rows,
-                           OpFoldResult queries, int64_t group) {
+Value fovea::attn::splitRows(OpBuilder &builder, Location loc, Value rows,
+                             OpFoldResult outer, int64_t inner) {
   int64_t rank = cast<RankedTensorType>(rows.getType()).getRank();
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, rows);
-  sizes[kHead] = queries;
-  sizes[kRow] = builder.getIndexAttr(group);
+  sizes[kHead] = outer;
+  sizes[kRow] = builder.getIndexAttr(inner);
   Value flat = tensor::CollapseShapeOp::create(
       builder, loc, rows, getGroupsWithPair(rank - 1, kBatch));
-  Value split = expandShape(builder, loc, flat,
-                            getGroupsWithPair(rank - 1, kHead), sizes);
-  return swapWithNext(builder, loc, split, kHead);
+  return expandShape(builder, loc, flat, getGroupsWithPair(rank - 1, kHead),
+                     sizes);
+}
+
+Value fovea::attn::toHeads(OpBuilder &builder, Location loc, Value rows,
+                           OpFoldResult queries, int64_t group) {
+  return swapWithNext(builder, loc,
+                      splitRows(builder, loc, rows, queries, group), kHead);
 }

@@ -32,6 +32,12 @@ llvm::SmallVector<int64_t> getSwap(int64_t rank, int64_t dim);
 mlir::Value swapWithNext(mlir::OpBuilder &builder, mlir::Location loc,
                          mlir::Value tensor, int64_t dim);
 
+/// Returns `rows`, of one head of a tile, [1, 1, outer * inner, ...], as [1,
+/// outer, inner, ...].
+mlir::Value splitRows(mlir::OpBuilder &builder, mlir::Location loc,
+                      mlir::Value rows, mlir::OpFoldResult outer,
+                      int64_t inner);
+
 /// Returns `rows`, of one head of a tile, [1, 1, n * group, ...], as those of a
 /// group, [1, group, n, ...], where there are so many `queries`.
 mlir::Value toHeads(mlir::OpBuilder &builder, mlir::Location loc,

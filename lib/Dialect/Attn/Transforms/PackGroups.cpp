@@ -12,6 +12,8 @@
 // Of many queries, whose sequences lie packed and may have few each, the heads
 // of one query are neighbours instead: a sequence then has the first rows, and
 // tiles of both orders of memory are boxes for TMA (`tile.load` with `inner`).
+// So are those of a few queries which are no power of two, as neighbours in a
+// box have to be, where their results have the heads of a query as neighbours.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,6 +52,8 @@ namespace {
 /// Heads that share keys, and the queries of each.
 struct Group {
   int64_t kvHeads, heads, queries;
+  /// True if the heads of one query are neighbouring rows.
+  bool isByQueries = false;
 
   bool isMany() const { return ShapedType::isDynamic(queries); }
 
@@ -63,7 +67,7 @@ struct Group {
         return std::nullopt;
     if (query[1] == kvHeads || query[2] == 0)
       return std::nullopt;
-    return Group{kvHeads, query[1] / kvHeads, query[2]};
+    return Group{kvHeads, query[1] / kvHeads, query[2], false};
   }
 
   int64_t getRows() const {
@@ -104,17 +108,34 @@ static bool areCopiedByLoop(AttentionOp op) {
          });
 }
 
-/// Returns true if a loop copies queries of `op` from where sequences lie
-/// packed, and a loop copies its results back, so that their tiles are read and
-/// written there (`attn-tile`), by TMA.
-static bool isOfSequences(AttentionOp op, const Group &group,
-                          machine::TargetAttr target) {
+/// Returns true if the heads of a query may be neighbouring rows, and those of
+/// tiles of `op` are boxes for TMA then.
+static bool canBeByQueries(AttentionOp op, const Group &group,
+                           machine::TargetAttr target) {
   return target.isGpu() && target.getGpuArch().hasBulkCopies &&
          llvm::isPowerOf2_64(group.heads) && group.heads <= kLargestMany &&
-         !op.getDropout() && !op.getInitLse() && !op.getSplitSizeAttr() &&
-         !readsByRow(op.getScore()) && !readsByRow(op.getMask()) &&
+         !op.getDropout() && !op.getInitLse() && !readsByRow(op.getScore()) &&
+         !readsByRow(op.getMask());
+}
+
+/// Returns true if a loop copies queries of `op` from where sequences lie
+/// packed, and a loop copies its results back, so that their tiles are read and
+/// written there (`attn-tile`).
+static bool isOfSequences(AttentionOp op) {
+  return !op.getSplitSizeAttr() &&
          op.getQuery().getDefiningOp<scf::ForallOp>() &&
          op.getQuery().hasOneUse() && areCopiedByLoop(op);
+}
+
+/// Returns true if one tile has all rows of a head, which are no box of heads,
+/// and the only reader of the results makes heads neighbours.
+static bool isBoxOfQueries(AttentionOp op, const Group &group) {
+  if (llvm::isPowerOf2_64(group.queries) || group.getRows() > kGpuRows ||
+      op.getLse() || !op.getOutput().hasOneUse())
+    return false;
+  auto reader = dyn_cast<linalg::TransposeOp>(*op.getOutput().user_begin());
+  return reader && reader.getInput() == op.getOutput() &&
+         reader.getPermutation() == ArrayRef(getSwap(/*rank=*/4, /*dim=*/1));
 }
 
 namespace {
@@ -137,9 +158,12 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
       int64_t limit = rows             ? rows.getValue()
                       : target.isGpu() ? kGpuRows
                                        : target.getVectorBytes() / bytes;
-      if (op.getSchedule() || !group ||
-          (group->isMany() ? !isOfSequences(op, *group, target)
-                           : 2 * group->queries > limit))
+      if (op.getSchedule() || !group)
+        return;
+      group->isByQueries =
+          canBeByQueries(op, *group, target) &&
+          (group->isMany() ? isOfSequences(op) : isBoxOfQueries(op, *group));
+      if (group->isMany() ? !group->isByQueries : 2 * group->queries > limit)
         return;
       LDBG() << "attention at " << op.getLoc() << ": "
              << (group->isMany() ? std::string("packed")
@@ -200,14 +224,14 @@ static Value regroup(OpBuilder &builder, Location loc, Value tensor,
   sizes.insert(sizes.begin() + from + 1, inner);
   Value divided =
       expandShape(builder, loc, tensor, getGroupsWithPair(rank, from), sizes);
-  if (group.isMany())
+  if (group.isByQueries)
     divided = swapWithNext(builder, loc, divided, /*dim=*/2);
   return tensor::CollapseShapeOp::create(builder, loc, divided,
                                          getGroupsWithPair(rank, to));
 }
 
-/// Returns `tensor`, [B, Hkv * G, Sq, ...], as [B, Hkv, G * Sq, ...], or, of
-/// many queries, as [B, Hkv, Sq * G, ...].
+/// Returns `tensor`, [B, Hkv * G, Sq, ...], as [B, Hkv, G * Sq, ...], or, by
+/// queries, as [B, Hkv, Sq * G, ...].
 static Value packRows(OpBuilder &builder, Location loc, Value tensor,
                       const Group &group) {
   auto type = cast<RankedTensorType>(tensor.getType());
@@ -226,7 +250,7 @@ static Value unpackRows(OpBuilder &builder, Location loc, Value tensor,
                         RankedTensorType type, const Group &group,
                         OpFoldResult queries) {
   OpFoldResult outer = builder.getIndexAttr(group.heads), inner = queries;
-  if (group.isMany())
+  if (group.isByQueries)
     std::swap(outer, inner);
   Value result =
       regroup(builder, loc, tensor, /*from=*/2, /*to=*/1, outer, inner, group);
@@ -250,10 +274,10 @@ static void packRegion(RewriterBase &rewriter, Region &from, Region &to,
   // The analysis of masks knows these quotients.
   IndexMath index(rewriter, loc);
   Value size = index.materialize(
-      index.constant(group.isMany() ? group.heads : group.queries));
+      index.constant(group.isByQueries ? group.heads : group.queries));
   Value member = rewriter.createOrFold<arith::DivUIOp>(loc, row, size);
   row = rewriter.createOrFold<arith::RemUIOp>(loc, row, size);
-  if (group.isMany())
+  if (group.isByQueries)
     std::swap(member, row);
   OpFoldResult first = index.mul(head, index.constant(group.heads));
   head = index.materialize(index.add(first, member));

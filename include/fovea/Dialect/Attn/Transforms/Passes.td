@@ -171,7 +171,9 @@ def AttnPackGroups : Pass<"attn-pack-groups"> {
     first ones, and a tile is a box of memory in which heads lie between queries
     (`tile.load` with `inner`). This is not done where there are a dropout, which
     numbers rows, an initial log-sum-exp, parts of a given size, or a region that
-    reads a tensor at a head or a query.
+    reads a tensor at a head or a query. A few queries that are no power of two get
+    this order, too, where all of a group are at most 64, and the only reader of the
+    results swaps heads and queries: of the other order there is no box then.
   }];
   let options = [
     Option<"rows", "rows", "int64_t", "0",
@@ -362,7 +364,8 @@ def AttnTile : Pass<"attn-tile"> {
       the passes over the keys, their initial values and elementwise or
       transposing producers of the queries are computed per tile. On a GPU a tile
       with all rows of a head, those of a group's heads (`attn-pack-groups`), is a
-      slice of the queries of these heads, if they are a power of two;
+      slice of the queries of these heads, if neighbouring rows, queries of a head
+      or heads of a query, are a power of two;
     - in it an `scf.for` over tiles of keys for each pass, which carries the
       accumulator, the maximum and the sum.
 

@@ -651,6 +651,7 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
     fuseProducersOf(rewriter, fused.slices, forall, [](Operation *producer) {
       return !findRegisterObjection(producer);
     });
+    fuseHeadsOfResult(rewriter, forall, 0);
   } else if (fuseConsumers && !schedule.getWarps()) {
     FusedConsumers fused = fovea::attn::fuseConsumers(rewriter, forall, {});
     forall = fused.loop;

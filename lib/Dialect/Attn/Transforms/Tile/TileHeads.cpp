@@ -27,9 +27,20 @@ using namespace fovea::attn;
 enum : int64_t { kBatch, kHead, kRow, kFeature, kRank };
 
 namespace {
-/// Ops that make [B, S, Hkv * G, D] of rows, [B, Hkv, G * S, D].
-struct Ungrouping {
+/// The heads of a group that are rows, and the queries of each: one head after
+/// another, or one query.
+struct GroupRows {
   int64_t heads, queries;
+  bool isByQueries;
+
+  int64_t getAll() const { return heads * queries; }
+  /// The rows that are neighbours in the memory of a head, or of a query.
+  int64_t getInner() const { return isByQueries ? heads : queries; }
+  int64_t getOuter() const { return isByQueries ? queries : heads; }
+};
+
+/// Ops that make [B, S, Hkv * G, D] of rows, [B, Hkv, G * S, D].
+struct Ungrouping : GroupRows {
   SmallVector<Operation *> ops;
 
   static std::optional<Ungrouping> get(Value rows);
@@ -51,7 +62,7 @@ struct WrittenRows {
   bool isRow() {
     return slice && isConstantIntValue(slice.getMixedSizes()[kRow], 1);
   }
-  void rewrite(RewriterBase &rewriter, const Ungrouping &heads, Value init);
+  void rewrite(RewriterBase &rewriter, const GroupRows &heads, Value init);
 };
 } // namespace
 
@@ -65,20 +76,32 @@ static Operation *getReader(Value value) {
 
 std::optional<Ungrouping> Ungrouping::get(Value rows) {
   auto expand = dyn_cast_or_null<tensor::ExpandShapeOp>(getReader(rows));
-  auto collapse = dyn_cast_or_null<tensor::CollapseShapeOp>(
-      expand ? getReader(expand) : nullptr);
+  if (!expand || expand.getSrcType().getRank() != kRank ||
+      expand.getReassociationIndices() != getGroupsWithPair(kRank, kRow))
+    return std::nullopt;
+  Ungrouping result;
+  result.ops = {expand};
+  result.heads = expand.getResultType().getDimSize(kRow);
+  result.queries = expand.getResultType().getDimSize(kRow + 1);
+  Operation *reader = getReader(expand);
+  std::optional<Transposition> swap = Transposition::get(reader);
+  result.isByQueries = swap && swap->permutation == getSwap(kRank + 1, kRow);
+  if (result.isByQueries) {
+    std::swap(result.heads, result.queries);
+    result.ops.push_back(reader);
+    reader = getReader(reader->getResult(0));
+  }
+  auto collapse = dyn_cast_or_null<tensor::CollapseShapeOp>(reader);
   std::optional<Transposition> transpose =
       Transposition::get(collapse ? getReader(collapse) : nullptr);
-  if (!transpose || expand.getSrcType().getRank() != kRank ||
-      expand.getReassociationIndices() != getGroupsWithPair(kRank, kRow) ||
+  if (!transpose ||
       collapse.getReassociationIndices() != getGroupsWithPair(kRank, kHead) ||
-      transpose->permutation != getSwap(kRank, kHead))
+      transpose->permutation != getSwap(kRank, kHead) ||
+      ShapedType::isDynamic(result.heads) ||
+      ShapedType::isDynamic(result.queries))
     return std::nullopt;
-  int64_t heads = expand.getResultType().getDimSize(kRow),
-          queries = expand.getResultType().getDimSize(kRow + 1);
-  if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(queries))
-    return std::nullopt;
-  return Ungrouping{heads, queries, {expand, collapse, transpose->op}};
+  result.ops.append({collapse, transpose->op});
+  return result;
 }
 
 std::optional<WrittenRows> WrittenRows::get(scf::ForallOp loop,
@@ -103,11 +126,11 @@ std::optional<WrittenRows> WrittenRows::get(scf::ForallOp loop,
       !isConstantIntValue(sizes[kHead], 1) ||
       !isConstantIntValue(place[kFeature], 0))
     return std::nullopt;
-  bool isTile = !slice && insertion.getSourceType().getRank() == kRank;
-  bool isRow = slice && written.isRow() && slice.getMixedOffsets() == place &&
-               slice.getMixedSizes() == sizes &&
-               slice.getType() == insertion.getSourceType();
-  if (!isTile && !isRow)
+  bool isSame = !slice || (slice.getMixedOffsets() == place &&
+                           slice.getMixedSizes() == sizes &&
+                           slice.getType() == insertion.getSourceType());
+  bool isTile = insertion.getSourceType().getRank() == kRank;
+  if (!isSame || (!isTile && !written.isRow()))
     return std::nullopt;
   return written;
 }
@@ -128,18 +151,17 @@ static arith::SelectOp getChoice(OpFoldResult rows, int64_t all) {
 }
 
 /// Returns true if what is written is a row, or if all rows of a head are, or
-/// none, and the queries of each of a group are neighbours in a box
-/// (`tile.store` with `inner`).
-static bool canBeHeads(WrittenRows &written, const Ungrouping &heads) {
+/// none, and neighbours are those of a box (`tile.store` with `inner`).
+static bool canBeHeads(WrittenRows &written, const GroupRows &heads) {
   if (written.isRow())
     return true;
   OpFoldResult rows = written.insertion.getMixedSizes()[kRow];
-  int64_t all = heads.heads * heads.queries;
-  return llvm::isPowerOf2_64(heads.queries) &&
-         (isConstantIntValue(rows, all) || getChoice(rows, all));
+  return llvm::isPowerOf2_64(heads.getInner()) &&
+         (isConstantIntValue(rows, heads.getAll()) ||
+          getChoice(rows, heads.getAll()));
 }
 
-void WrittenRows::rewrite(RewriterBase &rewriter, const Ungrouping &heads,
+void WrittenRows::rewrite(RewriterBase &rewriter, const GroupRows &heads,
                           Value init) {
   Location loc = loop.getLoc();
   BlockArgument output = loop.getRegionIterArgs()[number];
@@ -166,34 +188,44 @@ void WrittenRows::rewrite(RewriterBase &rewriter, const Ungrouping &heads,
   if (isRow()) {
     rewriter.setInsertionPoint(slice);
     IndexMath math(rewriter, loc);
-    OpFoldResult queries = math.constant(heads.queries),
-                 ofGroup = math.truncDiv(place[kRow], queries);
-    head = math.add(head, ofGroup);
-    query = math.sub(place[kRow], math.mul(ofGroup, queries));
+    OpFoldResult inner = math.constant(heads.getInner()),
+                 outer = math.truncDiv(place[kRow], inner),
+                 rest = math.sub(place[kRow], math.mul(outer, inner));
+    head = math.add(head, heads.isByQueries ? rest : outer);
+    query = heads.isByQueries ? outer : rest;
   } else {
     // A choice stays one: it says whether the tile is written at all.
     setBehind(sizes[kRow]);
     IndexMath math(rewriter, loc);
-    OpFoldResult all = math.constant(heads.heads), none = math.constant(0);
-    if (arith::SelectOp choice =
-            getChoice(sizes[kRow], heads.heads * heads.queries)) {
+    OpFoldResult outer = math.constant(heads.getOuter()),
+                 none = math.constant(0);
+    if (arith::SelectOp choice = getChoice(sizes[kRow], heads.getAll())) {
       bool isAll = !isConstantIntValue(choice.getTrueValue(), 0);
-      all = math.select(choice.getCondition(), isAll ? all : none,
-                        isAll ? none : all);
+      outer = math.select(choice.getCondition(), isAll ? outer : none,
+                          isAll ? none : outer);
     }
-    sizes[kRow] = all;
-    sizes[kHead] = rewriter.getIndexAttr(heads.queries);
     rewriter.setInsertionPoint(loop.getTerminator());
-    source = toHeads(rewriter, loc, source, sizes[kRow], heads.queries);
+    source = splitRows(rewriter, loc, source, outer, heads.getInner());
+    sizes[kHead] = outer;
+    sizes[kRow] = rewriter.getIndexAttr(heads.getInner());
+    if (!heads.isByQueries) {
+      source = swapWithNext(rewriter, loc, source, kHead);
+      std::swap(sizes[kHead], sizes[kRow]);
+    }
   }
   place[kHead] = query;
   place[kRow] = head;
-  if (slice) {
+  if (slice && isRow()) {
     auto row = tensor::ExtractSliceOp::create(rewriter, loc, slice.getType(),
                                               output, place, sizes, ones);
     if (source == slice)
       source = row;
     rewriter.replaceOp(slice, row);
+  } else if (slice) {
+    // A tile was computed in it.
+    rewriter.setInsertionPoint(slice);
+    rewriter.replaceOpWithNewOp<tensor::EmptyOp>(slice, slice.getType(),
+                                                 slice.getSizes());
   }
   rewriter.setInsertionPoint(insertion);
   rewriter.replaceOpWithNewOp<tensor::ParallelInsertSliceOp>(
@@ -203,8 +235,10 @@ void WrittenRows::rewrite(RewriterBase &rewriter, const Ungrouping &heads,
 bool fovea::attn::fuseHeadsOfResult(RewriterBase &rewriter, scf::ForallOp loop,
                                     unsigned number) {
   std::optional<Ungrouping> heads = Ungrouping::get(loop.getResult(number));
+  if (!heads)
+    return false;
   std::optional<WrittenRows> written = WrittenRows::get(loop, number);
-  if (!heads || !written)
+  if (!written)
     return false;
   // What the loop adds to is written by another one, or by none.
   Value init = loop.getOutputs()[number], first = init;
@@ -268,32 +302,43 @@ void fovea::attn::keepWhole(RewriterBase &rewriter, scf::ForallOp loop,
 static void fuseHeadsOfQuery(RewriterBase &rewriter, scf::ForallOp loop,
                              tensor::ExtractSliceOp slice) {
   auto collapse = slice.getSource().getDefiningOp<tensor::CollapseShapeOp>();
-  auto expand = collapse
-                    ? collapse.getSrc().getDefiningOp<tensor::ExpandShapeOp>()
-                    : tensor::ExpandShapeOp();
+  Value split = collapse ? collapse.getSrc() : Value();
+  std::optional<Transposition> swap =
+      Transposition::get(split ? split.getDefiningOp() : nullptr);
+  if (swap && swap->permutation == getSwap(kRank + 1, kRow))
+    split = swap->input;
+  else
+    swap.reset();
+  auto expand = split ? split.getDefiningOp<tensor::ExpandShapeOp>() : nullptr;
   if (!expand || expand.getSrcType().getRank() != kRank ||
       expand.getReassociationIndices() != getGroupsWithPair(kRank, kHead) ||
       collapse.getReassociationIndices() != getGroupsWithPair(kRank, kRow))
     return;
-  int64_t heads = expand.getResultType().getDimSize(kRow),
-          queries = expand.getResultType().getDimSize(kRow + 1);
+  GroupRows heads = {expand.getResultType().getDimSize(kRow),
+                     expand.getResultType().getDimSize(kRow + 1),
+                     swap.has_value()};
   RankedTensorType type = slice.getType();
   SmallVector<OpFoldResult> place = slice.getMixedOffsets(),
                             sizes = slice.getMixedSizes();
-  if (ShapedType::isDynamic(heads) || !llvm::isPowerOf2_64(queries) ||
-      !slice.hasUnitStride() || type.getRank() != kRank ||
-      type.getShape().drop_back() != ArrayRef<int64_t>{1, 1, heads * queries})
+  if (ShapedType::isDynamic(heads.heads) ||
+      ShapedType::isDynamic(heads.queries) ||
+      !llvm::isPowerOf2_64(heads.getInner()) || !slice.hasUnitStride() ||
+      type.getRank() != kRank ||
+      type.getShape().drop_back() != ArrayRef<int64_t>{1, 1, heads.getAll()})
     return;
   rewriter.setInsertionPoint(slice);
   Location loc = slice.getLoc();
   IndexMath math(rewriter, loc);
-  place[kHead] = math.mul(place[kHead], math.constant(heads));
+  place[kHead] = math.mul(place[kHead], math.constant(heads.heads));
   place[kRow] = math.constant(0);
-  sizes[kHead] = rewriter.getIndexAttr(heads);
-  sizes[kRow] = rewriter.getIndexAttr(queries);
+  sizes[kHead] = rewriter.getIndexAttr(heads.heads);
+  sizes[kRow] = rewriter.getIndexAttr(heads.queries);
   Value part = tensor::ExtractSliceOp::create(
-      rewriter, loc, type.clone({1, heads, queries, type.getDimSize(kFeature)}),
+      rewriter, loc,
+      type.clone({1, heads.heads, heads.queries, type.getDimSize(kFeature)}),
       expand.getSrc(), place, sizes, slice.getMixedStrides());
+  if (heads.isByQueries)
+    part = swapWithNext(rewriter, loc, part, kHead);
   Value flat = tensor::CollapseShapeOp::create(
       rewriter, loc, part, getGroupsWithPair(kRank - 1, kHead));
   Value rows =

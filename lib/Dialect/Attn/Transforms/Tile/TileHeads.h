@@ -7,9 +7,10 @@
 //
 // The few queries of a group's heads are rows of one head
 // (`attn-pack-groups`), one head after another, which is a view of memory of
-// [B, H, S, D]. Where heads of a query are neighbours, [B, S, H, D], no view of
-// the rows is: a tile with all of them is read and written as a box, and the
-// rows of parts that are merged, each by itself, anywhere.
+// [B, H, S, D], or one query after another. Where heads of a query are
+// neighbours, [B, S, H, D], no view of the rows is: a tile with all of them is
+// read and written as a box, and the rows of parts that are merged, each by
+// itself, anywhere.
 //
 //===----------------------------------------------------------------------===//
 
