@@ -129,7 +129,10 @@ std::optional<WrittenRows> WrittenRows::get(scf::ForallOp loop,
   bool isSame = !slice || (slice.getMixedOffsets() == place &&
                            slice.getMixedSizes() == sizes &&
                            slice.getType() == insertion.getSourceType());
-  bool isTile = insertion.getSourceType().getRank() == kRank;
+  // Of a tile's slice no values are read where there were none.
+  bool isTile =
+      insertion.getSourceType().getRank() == kRank &&
+      (!slice || loop.getOutputs()[number].getDefiningOp<tensor::EmptyOp>());
   if (!isSame || (!isTile && !written.isRow()))
     return std::nullopt;
   return written;
