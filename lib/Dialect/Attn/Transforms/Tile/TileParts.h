@@ -81,9 +81,9 @@ private:
   struct Slice {
     llvm::SmallVector<mlir::OpFoldResult> offsets, sizes;
   };
-  /// Emits how many rows that of a query of a tile, and of a member of its group
-  /// of heads, is: one, or none where the tile has fewer queries; and where it
-  /// is in each of the results.
+  /// Emits how many rows that of a query of a tile, and of a member of its
+  /// group of heads, is: one, or none where the tile has fewer queries; and
+  /// where it is in each of the results.
   llvm::SmallVector<mlir::Value> emitPlace(mlir::OpBuilder &builder,
                                            mlir::Location loc, const Merged &of,
                                            mlir::Value head, mlir::Value query,
