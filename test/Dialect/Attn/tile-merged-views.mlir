@@ -333,3 +333,38 @@ func.func @by_queries_of_parts(%rows: tensor<1x4x6x64xbf16>, %k: tensor<1x4x?x64
   %t = linalg.transpose ins(%heads : tensor<1x8x3x64xbf16>) outs(%room : tensor<1x3x8x64xbf16>) permutation = [0, 2, 1, 3]
   return %t : tensor<1x3x8x64xbf16>
 }
+
+// -----
+
+// Heads and features of any number, on a host; keys that are made like queries of a group
+// stay what they are.
+
+// CHECK-LABEL: func @any_number
+// CHECK:       %[[HEADS:.*]] = arith.muli %{{.*}}, %c2
+// CHECK:       %[[ROOM:.*]] = tensor.empty(%{{.*}}, %[[HEADS]], %{{.*}}) : tensor<?x4x?x?xf32>
+// CHECK:       scf.forall {{.*}} shared_outs({{.*}} = %[[ROOM]]
+// CHECK-LABEL: func @keys_of_pages
+// CHECK-SAME:    , %[[K:[^:]*]]: tensor<1x8x8x64xf32>
+// CHECK:       %[[SPLIT:.*]] = tensor.expand_shape %[[K]]
+// CHECK:       %[[KEYS:.*]] = tensor.collapse_shape %[[SPLIT]]
+// CHECK:       scf.forall
+// CHECK:         tensor.extract_slice %[[KEYS]]
+// CHECK:         attn.online_attention
+!any = tensor<?x?x8x?xf32>
+#host = #attn.schedule<tile = 8x32, order = linear, split = 4>
+#whole = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2>
+func.func @any_number(%q: !any, %k: tensor<?x?x?x?xf32>, %batch: index, %groups: index, %heads: index, %features: index) -> tensor<?x4x?x?xf32> {
+  %o = attn.attention %q, %k, %k scale(0.125) {schedule = #host} : !any, tensor<?x?x?x?xf32>, tensor<?x?x?x?xf32> -> !any
+  %split = tensor.expand_shape %o [[0], [1], [2, 3], [4]] output_shape [%batch, %groups, 2, 4, %features] : !any into tensor<?x?x2x4x?xf32>
+  %of = tensor.collapse_shape %split [[0], [1, 2], [3], [4]] : tensor<?x?x2x4x?xf32> into tensor<?x?x4x?xf32>
+  %room = tensor.empty(%batch, %heads, %features) : tensor<?x4x?x?xf32>
+  %t = linalg.transpose ins(%of : tensor<?x?x4x?xf32>) outs(%room : tensor<?x4x?x?xf32>) permutation = [0, 2, 1, 3]
+  return %t : tensor<?x4x?x?xf32>
+}
+
+func.func @keys_of_pages(%q: tensor<1x2x70x64xf32>, %k: tensor<1x8x8x64xf32>) -> tensor<1x2x70x64xf32> {
+  %split = tensor.expand_shape %k [[0], [1, 2], [3], [4]] output_shape [1, 2, 4, 8, 64] : tensor<1x8x8x64xf32> into tensor<1x2x4x8x64xf32>
+  %keys = tensor.collapse_shape %split [[0], [1], [2, 3], [4]] : tensor<1x2x4x8x64xf32> into tensor<1x2x32x64xf32>
+  %o = attn.attention %q, %keys, %keys scale(0.125) {schedule = #whole} : tensor<1x2x70x64xf32>, tensor<1x2x32x64xf32>, tensor<1x2x32x64xf32> -> tensor<1x2x70x64xf32>
+  return %o : tensor<1x2x70x64xf32>
+}

@@ -258,11 +258,14 @@ bool fovea::attn::fuseHeadsOfResult(RewriterBase &rewriter, scf::ForallOp loop,
     return false;
   auto type = cast<RankedTensorType>(heads->getResult().getType());
   rewriter.setInsertionPoint(before ? before->loop : loop);
-  SmallVector<OpFoldResult> sizes =
-      getAsIndexOpFoldResult(rewriter.getContext(), type.getShape());
-  if (type.isDynamicDim(kBatch))
-    sizes[kBatch] =
-        tensor::getMixedSize(rewriter, loop.getLoc(), first, kBatch);
+  IndexMath math(rewriter, loop.getLoc());
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter,
+                                                          loop.getLoc(), first),
+                            known = getAsIndexOpFoldResult(
+                                rewriter.getContext(), type.getShape());
+  sizes[kRow] = math.mul(sizes[kHead], math.constant(heads->heads));
+  for (auto [dim, size] : llvm::enumerate(sizes))
+    size = type.isDynamicDim(dim) ? math.materialize(size) : known[dim];
   init = tensor::EmptyOp::create(rewriter, loop.getLoc(), sizes,
                                  type.getElementType());
   if (before) {
@@ -357,5 +360,9 @@ void fovea::attn::fuseHeadsOfQueries(RewriterBase &rewriter,
   SmallVector<tensor::ExtractSliceOp> slices(
       loop.getBody()->getOps<tensor::ExtractSliceOp>());
   for (tensor::ExtractSliceOp slice : slices)
-    fuseHeadsOfQuery(rewriter, loop, slice);
+    if (llvm::all_of(slice->getUses(), [](OpOperand &use) {
+          auto op = dyn_cast<OnlineAttentionOp>(use.getOwner());
+          return op && &use == &op.getQueryMutable();
+        }))
+      fuseHeadsOfQuery(rewriter, loop, slice);
 }
