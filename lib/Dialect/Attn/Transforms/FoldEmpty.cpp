@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "EmptyTensor.h"
+
 #include "fovea/Dialect/Attn/Differentiate/DecomposeBackward.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -49,13 +51,7 @@ static LogicalResult foldGraphOp(Operation *op) {
     return failure();
   for (auto [result, shape] : llvm::zip_equal(op->getResults(), shapes)) {
     auto type = cast<RankedTensorType>(result.getType());
-    // The type's sizes, which operands may know more exactly.
-    SmallVector<Value> dynamicSizes;
-    for (auto [dim, size] : llvm::enumerate(shape))
-      if (type.isDynamicDim(dim))
-        dynamicSizes.push_back(
-            getValueOrCreateConstantIndexOp(builder, loc, size));
-    Value folded = tensor::EmptyOp::create(builder, loc, type, dynamicSizes);
+    Value folded = emptyOf(builder, loc, type, shape);
     if (!isEmpty(result)) {
       Value number = arith::ConstantOp::create(
           builder, loc,

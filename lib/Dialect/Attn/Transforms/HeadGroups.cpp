@@ -58,9 +58,3 @@ Value fovea::attn::splitRows(OpBuilder &builder, Location loc, Value rows,
   return expandShape(builder, loc, flat, getGroupsWithPair(rank - 1, kHead),
                      sizes);
 }
-
-Value fovea::attn::toHeads(OpBuilder &builder, Location loc, Value rows,
-                           OpFoldResult queries, int64_t group) {
-  return swapWithNext(builder, loc,
-                      splitRows(builder, loc, rows, queries, group), kHead);
-}

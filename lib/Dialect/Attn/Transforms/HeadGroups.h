@@ -38,12 +38,6 @@ mlir::Value splitRows(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value rows, mlir::OpFoldResult outer,
                       int64_t inner);
 
-/// Returns `rows`, of one head of a tile, [1, 1, n * group, ...], as those of a
-/// group, [1, group, n, ...], where there are so many `queries`.
-mlir::Value toHeads(mlir::OpBuilder &builder, mlir::Location loc,
-                    mlir::Value rows, mlir::OpFoldResult queries,
-                    int64_t group);
-
 } // namespace fovea::attn
 
 #endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_HEADGROUPS_H

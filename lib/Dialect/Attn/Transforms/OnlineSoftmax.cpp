@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "EmptyTensor.h"
+
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -22,17 +24,6 @@ namespace fovea::attn {
 } // namespace fovea::attn
 
 using namespace fovea::attn;
-
-/// Returns an uninitialised tensor of `type`, with dynamic sizes from `sizes`.
-static Value emptyOf(OpBuilder &builder, Location loc, RankedTensorType type,
-                     ArrayRef<OpFoldResult> sizes) {
-  SmallVector<Value> dynamic;
-  for (int64_t dim = 0; dim < type.getRank(); ++dim)
-    if (type.isDynamicDim(dim))
-      dynamic.push_back(
-          getValueOrCreateConstantIndexOp(builder, loc, sizes[dim]));
-  return tensor::EmptyOp::create(builder, loc, type, dynamic);
-}
 
 /// Returns a tensor of `type` filled with `value`.
 static Value filledWith(OpBuilder &builder, Location loc, RankedTensorType type,

@@ -290,15 +290,16 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       and `attn.merge` puts them together. So a few queries, as in decoding,
       keep all cores of a machine busy. Where the number of batches, `B`, is
       not static, the `n` parts are those of all of them: `n / B` of each, but
-      at least one; and where the number of queries is not static either, so that
-      there may be `t` tiles of them, `n / t` take the place of `n`. If the mask also reads captured tensors at the batch, as
-      lengths, a batch has parts by its share of all tiles of keys, and those
-      of batches with more tiles come first: loops in front make the list of
-      them, of less than `2 * B + 17 * n` parts. Only where `B` is static do
-      the bits of a batch not depend on the others. Dealt blocks have parts of
-      those tiles of packed sequences that see more keys than an `n`-th of what
-      all see, or, where there are fewer tiles than `n`, than keeps `n` items
-      busy; tiles that no loop lists are not split;
+      at least one; and where the number of queries is not static either, so
+      that there may be `t` tiles of them, `n / t` take the place of `n`. If
+      the mask also reads captured tensors at the batch, as lengths, a batch
+      has parts by its share of all tiles of keys, and those of batches with
+      more tiles come first: loops in front make the list of them, of less than
+      `2 * B + 17 * n` parts. Only where `B` is static do the bits of a batch
+      not depend on the others. Dealt blocks have parts of those tiles of
+      packed sequences that see more keys than an `n`-th of what all see, or,
+      where there are fewer tiles than `n`, than keeps `n` items busy; tiles
+      that no loop lists are not split;
     - `split = fixed(n)`, forward pass only, without persistent blocks and with the
       exact maximum: the tiles of keys are divided at all multiples of `n` keys, a
       multiple of those of a tile, whatever the machine and the other batches. Parts

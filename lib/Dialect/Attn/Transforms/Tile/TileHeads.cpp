@@ -9,6 +9,7 @@
 
 #include "TileTransposes.h"
 
+#include "../EmptyTensor.h"
 #include "../HeadGroups.h"
 
 #include "fovea/Analysis/IndexMath.h"
@@ -259,15 +260,10 @@ bool fovea::attn::fuseHeadsOfResult(RewriterBase &rewriter, scf::ForallOp loop,
   auto type = cast<RankedTensorType>(heads->getResult().getType());
   rewriter.setInsertionPoint(before ? before->loop : loop);
   IndexMath math(rewriter, loop.getLoc());
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter,
-                                                          loop.getLoc(), first),
-                            known = getAsIndexOpFoldResult(
-                                rewriter.getContext(), type.getShape());
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(rewriter, loop.getLoc(), first);
   sizes[kRow] = math.mul(sizes[kHead], math.constant(heads->heads));
-  for (auto [dim, size] : llvm::enumerate(sizes))
-    size = type.isDynamicDim(dim) ? math.materialize(size) : known[dim];
-  init = tensor::EmptyOp::create(rewriter, loop.getLoc(), sizes,
-                                 type.getElementType());
+  init = emptyOf(rewriter, loop.getLoc(), type, sizes);
   if (before) {
     before->rewrite(rewriter, *heads, init);
     init = before->loop.getResult(before->number);

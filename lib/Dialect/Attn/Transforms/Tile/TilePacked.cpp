@@ -402,7 +402,9 @@ static void insertWhereRowsLie(RewriterBase &rewriter,
   if (group > 1) {
     sizes[kHead] = heads;
     sizes[kRow] = IndexMath(rewriter, loc).truncDiv(count, heads);
-    some = toHeads(rewriter, loc, some, sizes[kRow], group);
+    some =
+        swapWithNext(rewriter, loc,
+                     splitRows(rewriter, loc, some, sizes[kRow], group), kHead);
   }
   rewriter.setInsertionPoint(tile);
   rewriter.replaceOpWithNewOp<tensor::ParallelInsertSliceOp>(

@@ -7,6 +7,8 @@
 
 #include "TileTransposes.h"
 
+#include "../EmptyTensor.h"
+
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -181,12 +183,7 @@ static void transposeInit(RewriterBase &rewriter, scf::ForallOp loop,
     first = before.getTiedOpOperand(cast<OpResult>(first))->get();
   SmallVector<Fold> sizes = tensor::getMixedSizes(rewriter, loc, first);
   applyPermutationToVector(sizes, permutation);
-  SmallVector<Value> dynamicSizes;
-  for (auto [dim, size] : llvm::enumerate(sizes))
-    if (type.isDynamicDim(dim))
-      dynamicSizes.push_back(
-          getValueOrCreateConstantIndexOp(rewriter, loc, size));
-  Value init = tensor::EmptyOp::create(rewriter, loc, type, dynamicSizes);
+  Value init = fovea::attn::emptyOf(rewriter, loc, type, sizes);
   auto before = old.getDefiningOp<scf::ForallOp>();
   if (before)
     init = linalg::TransposeOp::create(rewriter, loc, old, init, permutation)
