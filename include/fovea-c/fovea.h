@@ -126,6 +126,12 @@ typedef struct fovea_options {
      some 1024 as well, which the first call that it serves compiles. The two
      may differ in how they round. */
   int64_t typical_length;
+  /** The operands of a call of the only function, which will follow; of them
+      only rank and shape are read. What serves such a call, as code for short
+      lengths or for few queries, is then compiled at the same time. May be
+      null. Modules of the same text share code whatever these are. */
+  const struct fovea_tensor *operands;
+  size_t num_operands;
 } fovea_options;
 
 /** Null and zero members mean the default. */
@@ -367,12 +373,12 @@ FOVEA_API void fovea_torch_function_destroy(fovea_torch_function *function);
 /** Returns the function that computes a text of the operator fovea::attention,
     and lives as long as the process; or null, with a message in the `room`
    bytes at `message`. With `is_swapped`, dimensions 1 and 2 of its first result
-   are in each other's place. */
-typedef fovea_torch_function *(*fovea_torch_find)(const char *text,
-                                                  size_t length, int is_gpu,
-                                                  int is_deterministic,
-                                                  int is_swapped, char *message,
-                                                  size_t room);
+   are in each other's place. `operands` are those of a call that will follow,
+   as in fovea_options. */
+typedef fovea_torch_function *(*fovea_torch_find)(
+    const char *text, size_t length, int is_gpu, int is_deterministic,
+    int is_swapped, const fovea_tensor *operands, size_t num_operands,
+    char *message, size_t room);
 
 /** Registers kernels of three operators, which must be defined, with PyTorch's
     dispatcher, through the stable C interface of PyTorch 2.11 and later:

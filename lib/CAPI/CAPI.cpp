@@ -180,6 +180,14 @@ static llvm::Expected<CompileOptions> readOptions(const fovea_options *given,
     return llvm::createStringError("opt_level is " +
                                    llvm::Twine(options.opt_level) +
                                    "; expected 0 for the default, or 1 to 4");
+  for (const fovea_tensor &operand :
+       llvm::ArrayRef(options.operands, options.num_operands)) {
+    if (operand.rank < 0 || operand.rank > FOVEA_MAX_RANK)
+      return llvm::createStringError(
+          "an operand has the rank " + llvm::Twine(operand.rank) +
+          "; expected 0 to " + llvm::Twine(FOVEA_MAX_RANK));
+    result.callShapes.emplace_back(operand.shape, operand.shape + operand.rank);
+  }
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include "Launch.h"
 #include "Torch.h"
 
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <array>
@@ -332,9 +333,11 @@ static Tensor copyInOrder(const Tensor &tensor, const Order &order) {
   return copy;
 }
 
-/// Finds the function of a text.
+/// Finds the function of a text, for a call with these tensors, behind which
+/// there may be numbers.
 static fovea_torch_function *find(llvm::StringRef text, bool isGpu,
                                   bool isDeterministic, bool isSwapped,
+                                  llvm::ArrayRef<Operand> tensors,
                                   std::string &message) {
   static std::mutex mutex;
   static llvm::StringMap<fovea_torch_function *> functions[8];
@@ -344,10 +347,12 @@ static fovea_torch_function *find(llvm::StringRef text, bool isGpu,
     if (fovea_torch_function *function = known.lookup(text))
       return function;
   }
+  auto operands = llvm::map_to_vector(
+      tensors, [](const Operand &tensor) { return tensor.view; });
   char reason[1024] = "";
   fovea_torch_function *function =
       api.find(text.data(), text.size(), isGpu, isDeterministic, isSwapped,
-               reason, sizeof(reason));
+               operands.data(), operands.size(), reason, sizeof(reason));
   if (!function) {
     message = reason;
     return nullptr;
@@ -365,7 +370,7 @@ bool fovea::torch::attend(llvm::ArrayRef<Operand> tensors,
   bool isSwapped = order.isSwapped();
   bool isGpu = tensors[0].deviceType == api.cuda;
   fovea_torch_function *function =
-      find(text, isGpu, isDeterministic, isSwapped, message);
+      find(text, isGpu, isDeterministic, isSwapped, tensors, message);
   if (!function)
     return false;
   Call call(*function, message);

@@ -277,10 +277,11 @@ std::string fovea::serialize(const CompiledCode &code) {
     writer.writeList(signature.results, writeType);
     writer.write(signature.obstacle);
     writer.writeTexts(function.messages);
-    writer.writeList(function.shortLengths.places,
+    const OtherSizes &sizes = function.otherSizes;
+    writer.writeList(sizes.shortLengths.places,
                      [&](SizePlace place) { writePlace(writer, place); });
-    writer.write(int64_t(function.shortLengths.steps));
-    for (const FewRows &rows : function.fewRows)
+    writer.write(int64_t(sizes.shortLengths.steps));
+    for (const FewRows &rows : sizes.fewRows)
       writeFewRows(writer, rows);
     writer.write(int64_t(function.testsOperands));
   });
@@ -302,10 +303,10 @@ std::optional<CompiledCode> fovea::deserialize(llvm::StringRef bytes) {
     reader.readList([&] { signature.results.push_back(reader.readType()); });
     signature.obstacle = reader.readText().str();
     reader.readTexts(function.messages);
-    ShortLengths &lengths = function.shortLengths;
+    ShortLengths &lengths = function.otherSizes.shortLengths;
     reader.readList([&] { lengths.places.push_back(readPlace(reader)); });
     lengths.steps = uint32_t(reader.readNumber());
-    for (FewRows &rows : function.fewRows)
+    for (FewRows &rows : function.otherSizes.fewRows)
       rows = readFewRows(reader);
     function.testsOperands = reader.readNumber() != 0;
   });

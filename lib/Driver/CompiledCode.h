@@ -15,8 +15,8 @@
 #ifndef FOVEA_LIB_DRIVER_COMPILEDCODE_H
 #define FOVEA_LIB_DRIVER_COMPILEDCODE_H
 
-#include "fovea/Analysis/FewRows.h"
-#include "fovea/Analysis/ShortLengths.h"
+#include "OtherSizes.h"
+
 #include "fovea/Driver/Program.h"
 #include "fovea/Target/DiskCache.h"
 
@@ -28,10 +28,7 @@ struct CompiledCode {
     /// The messages of its checks of sizes, see `outline-shape-checks`; without
     /// messages it has no checks.
     llvm::SmallVector<std::string, 0> messages;
-    /// The calls that code for short lengths is to serve.
-    ShortLengths shortLengths;
-    /// The calls that codes for few rows are to serve.
-    FewRowsOfCodes fewRows;
+    OtherSizes otherSizes;
     /// True if it has a test of operands, see `tile-pack-operands`.
     bool testsOperands = false;
   };

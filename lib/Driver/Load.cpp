@@ -32,31 +32,45 @@ llvm::ArrayRef<std::string> Executable::getRemarks() const {
   return state->remarks;
 }
 
-void Executable::State::keepSource(llvm::StringRef text,
-                                   const CompileOptions &options) {
-  if (llvm::any_of(entries, [](const Entry &entry) {
-        return entry.shortLengths.steps != 0;
-      })) {
-    CompileOptions forShort = options;
-    forShort.typicalLength = kShortLength;
-    shortVersion = std::make_unique<Version>(text, forShort);
-  }
-  for (auto [number, version] : llvm::enumerate(fewVersions)) {
-    auto hasFew = [number](const Entry &entry) {
-      return entry.fewRows[number].mostTiles != 0;
-    };
-    if (llvm::none_of(entries, hasFew))
-      continue;
-    CompileOptions forFew = options;
-    forFew.typicalRows = FewRows::kTypical[number];
-    version = std::make_unique<Version>(text, forFew);
-  }
-  if (llvm::any_of(entries,
-                   [](const Entry &entry) { return entry.areAligned; })) {
-    CompileOptions copying = options;
-    copying.copiesOperands = true;
-    copyingVersion = std::make_unique<Version>(text, copying);
-  }
+void Executable::State::keepVersions(llvm::StringRef text,
+                                     const CompileOptions &options,
+                                     llvm::ArrayRef<OtherSizes> functions) {
+  for (auto [code, version] : llvm::enumerate(versions))
+    if (llvm::any_of(functions, [code](const OtherSizes &sizes) {
+          return sizes.isNeeded(code);
+        }))
+      version = std::make_unique<Version>(
+          text, OtherSizes::getOptions(code, options));
+  if (options.callShapes.empty() || functions.size() != 1)
+    return;
+  auto getShape = [&](size_t operand) {
+    return llvm::ArrayRef(options.callShapes[operand]);
+  };
+  if (auto code = functions.front().choose(options.callShapes.size(), getShape))
+    versions[*code]->begin();
+}
+
+void Executable::State::finishVersions(llvm::StringRef text,
+                                       const CompileOptions &options) {
+  for (const std::unique_ptr<Version> &version : versions)
+    if (version)
+      version->waitIfBegun();
+  if (llvm::none_of(entries,
+                    [](const Entry &entry) { return entry.areAligned; }))
+    return;
+  CompileOptions copying = options;
+  copying.callShapes.clear();
+  copying.copiesOperands = true;
+  copyingVersion = std::make_unique<Version>(text, copying);
+}
+
+void Executable::State::Version::begin() {
+  ahead = std::async(std::launch::async, [this] { get(); });
+}
+
+void Executable::State::Version::waitIfBegun() const {
+  if (ahead.valid())
+    ahead.wait();
 }
 
 const Executable *Executable::State::Version::get() {
@@ -80,47 +94,15 @@ Executable::State::getCopying(size_t function) const {
       copyingVersion->getError());
 }
 
-/// Returns a size of an operand; -1 for wrong operands, with which a call fails
-/// in any version.
-static int64_t getSize(llvm::ArrayRef<TensorView> operands, SizePlace place) {
-  if (place.operand >= operands.size() ||
-      place.dim >= operands[place.operand].shape.size())
-    return -1;
-  return operands[place.operand].shape[place.dim];
-}
-
-static bool areFew(const FewRows &rows, llvm::ArrayRef<TensorView> operands) {
-  std::optional<int64_t> keys;
-  if (rows.keys)
-    keys = getSize(operands, *rows.keys);
-  int64_t batches = rows.batch ? getSize(operands, *rows.batch) : 1;
-  return rows.mostTiles &&
-         rows.contain(batches, getSize(operands, rows.queries), keys);
-}
-
-static bool areShort(const ShortLengths &lengths,
-                     llvm::ArrayRef<TensorView> operands) {
-  int64_t length = 0;
-  for (SizePlace place : lengths.places) {
-    int64_t size = getSize(operands, place);
-    if (size < 0)
-      return false;
-    length = std::max(length, size);
-  }
-  return lengths.contain(length);
-}
-
 const Executable &
 Executable::getVersion(size_t index,
                        llvm::ArrayRef<TensorView> operands) const {
-  const State::Entry &entry = state->entries[index];
-  State::Version *version = nullptr;
-  for (auto [rows, few] : llvm::zip_equal(entry.fewRows, state->fewVersions))
-    if (!version && few && areFew(rows, operands))
-      version = few.get();
-  if (!version && state->shortVersion && areShort(entry.shortLengths, operands))
-    version = state->shortVersion.get();
-  const Executable *compiled = version ? version->get() : nullptr;
+  auto getShape = [&](size_t operand) {
+    return llvm::ArrayRef(operands[operand].shape);
+  };
+  auto code =
+      state->entries[index].otherSizes.choose(operands.size(), getShape);
+  const Executable *compiled = code ? state->versions[*code]->get() : nullptr;
   return compiled ? *compiled : *this;
 }
 
@@ -234,8 +216,7 @@ Executable::link(std::unique_ptr<State> state, CompiledCode code,
     if (!found)
       return found.takeError();
     entry.function = *found;
-    entry.shortLengths = std::move(function.shortLengths);
-    entry.fewRows = function.fewRows;
+    entry.otherSizes = std::move(function.otherSizes);
     if (function.testsOperands) {
       auto test = state->jit->lookup(getAlignmentCheckName(signature.name));
       if (!test)
@@ -262,8 +243,13 @@ Executable::loadKept(const CacheKey &key, llvm::StringRef text,
   if (!kept)
     return nullptr;
   auto loaded = load(std::move(*kept), options.gpu, options.timing);
-  if (loaded)
-    (*loaded)->state->keepSource(text, options);
+  if (loaded) {
+    auto sizes =
+        llvm::map_to_vector((*loaded)->state->entries,
+                            [](const auto &entry) { return entry.otherSizes; });
+    (*loaded)->state->keepVersions(text, options, sizes);
+    (*loaded)->state->finishVersions(text, options);
+  }
   return loaded;
 }
 

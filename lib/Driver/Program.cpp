@@ -36,7 +36,6 @@
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/SaveAndRestore.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
@@ -238,9 +237,10 @@ struct Program::State {
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   lowerWithoutSchedules(const CompileOptions &options);
 
-  /// Finds the calls that code for short lengths, or for few rows, is to serve,
-  /// unless the options say which schedules, or which sizes, code is for.
-  llvm::Error findOtherSizes(CompiledCode &code, const CompileOptions &options);
+  /// Returns the calls of each function that code for other sizes is to serve:
+  /// none if the options say which schedules, or which sizes, code is for.
+  llvm::Expected<llvm::SmallVector<OtherSizes, 1>>
+  findOtherSizes(const CompileOptions &options);
 
   /// Returns all code for the options' GPU, of a module whose kernels are in
   /// the LLVM dialect, and loads the kernels.
@@ -463,11 +463,7 @@ Program::State::finishForGpu(mlir::ModuleOp lowered,
   auto makeHostCode = [&]() -> llvm::Expected<CompiledCode> {
     if (llvm::Error error = run(lowered, options, buildGpuHostPipeline))
       return error;
-    auto code = finish(lowered, options, signatures);
-    if (code)
-      if (llvm::Error error = findOtherSizes(*code, options))
-        return error;
-    return code;
+    return finish(lowered, options, signatures);
   };
   auto code = makeHostCode();
   if (llvm::Error error = loading.get()) {
@@ -494,31 +490,28 @@ Program::State::lowerWithoutSchedules(const CompileOptions &options) {
   });
 }
 
-llvm::Error Program::State::findOtherSizes(CompiledCode &code,
-                                           const CompileOptions &options) {
+llvm::Expected<llvm::SmallVector<OtherSizes, 1>>
+Program::State::findOtherSizes(const CompileOptions &options) {
+  llvm::SmallVector<OtherSizes, 1> found(signatures.size());
   bool isDynamic = llvm::any_of(signatures, [](const Signature &signature) {
     return llvm::any_of(signature.operands, [](const ValueType &operand) {
       return llvm::any_of(operand.shape, [](int64_t size) { return size < 0; });
     });
   });
-  if (!isDynamic || !options.gpu->hasWarpGroups || options.typicalLength ||
-      options.typicalRows || options.schedules ||
+  if (!isDynamic || !options.gpu || !options.gpu->hasWarpGroups ||
+      options.typicalLength || options.typicalRows || options.schedules ||
       options.strategy == Strategy::Unfused)
-    return llvm::Error::success();
-  // Those of the code that was compiled stay.
-  llvm::SaveAndRestore kept(remarks);
+    return found;
   auto module = lowerWithoutSchedules(options);
   if (!module)
     return module.takeError();
-  for (CompiledCode::Function &function : code.functions)
-    if (auto op = (*module)->lookupSymbol<mlir::func::FuncOp>(
-            function.signature.name)) {
-      machine::TargetAttr target = machine::getTarget(**module);
-      ScheduleOptions schedules = options.getScheduleOptions();
-      function.shortLengths = fovea::findShortLengths(op, target, schedules);
-      function.fewRows = fovea::findFewRows(op, target, schedules);
-    }
-  return llvm::Error::success();
+  machine::TargetAttr target = machine::getTarget(**module);
+  ScheduleOptions schedules = options.getScheduleOptions();
+  for (auto [signature, sizes] : llvm::zip_equal(signatures, found))
+    if (auto op = (*module)->lookupSymbol<mlir::func::FuncOp>(signature.name))
+      sizes = {fovea::findFewRows(op, target, schedules),
+               fovea::findShortLengths(op, target, schedules)};
+  return found;
 }
 
 Program::Program(std::unique_ptr<State> state) : state(std::move(state)) {}
@@ -687,23 +680,29 @@ Program::compile(const CompileOptions &options) const {
   if (!kept || *kept)
     return kept;
   std::lock_guard<std::mutex> lock(state->mutex);
+  auto executable = std::make_unique<Executable::State>();
+  auto otherSizes = state->findOtherSizes(found);
+  if (!otherSizes)
+    return otherSizes.takeError();
+  executable->keepVersions(state->text, options, *otherSizes);
   auto module = options.gpu
                     ? state->lowerKernels(found, /*isForCalls=*/true)
                     : state->lower(found, Level::LLVM, /*checksShapes=*/true);
   if (!module)
     return module.takeError();
-  auto executable = std::make_unique<Executable::State>();
   auto code = options.gpu ? state->finishForGpu(**module, found, *executable)
                           : state->finish(**module, options, state->signatures);
   if (!code)
     return code.takeError();
+  for (auto [function, sizes] : llvm::zip_equal(code->functions, *otherSizes))
+    function.otherSizes = std::move(sizes);
   DiskCache::get().store(key, serialize(*code));
   if (!options.gpu)
     executable->remarks = code->remarks;
   auto linked =
       Executable::link(std::move(executable), std::move(*code), options.timing);
   if (linked)
-    (*linked)->state->keepSource(state->text, options);
+    (*linked)->state->finishVersions(state->text, options);
   return linked;
 }
 

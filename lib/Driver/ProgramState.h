@@ -8,12 +8,12 @@
 #ifndef FOVEA_LIB_DRIVER_PROGRAMSTATE_H
 #define FOVEA_LIB_DRIVER_PROGRAMSTATE_H
 
-#include "fovea/Analysis/FewRows.h"
-#include "fovea/Analysis/ShortLengths.h"
-#include "fovea/Driver/Program.h"
+#include "CompiledCode.h"
+
 #include "fovea/Runtime/GpuDevice.h"
 #include "fovea/Target/HostJIT.h"
 
+#include <future>
 #include <mutex>
 
 namespace fovea {
@@ -32,18 +32,21 @@ struct Executable::State {
     /// Returns 1 if `function` can use the operands where they are, see
     /// `tile-pack-operands`; null if it can use any.
     HostJIT::PackedFunction areAligned = nullptr;
-    ShortLengths shortLengths;
-    FewRowsOfCodes fewRows;
+    OtherSizes otherSizes;
   };
 
   /// Other code of the same text, which the first call that it is to serve
-  /// compiles.
+  /// compiles, unless it was begun before.
   class Version {
   public:
     Version(llvm::StringRef text, const CompileOptions &options)
         : text(text), options(options) {
       this->options.timing = nullptr;
     }
+
+    /// Compiles it in a thread of its own.
+    void begin();
+    void waitIfBegun() const;
 
     /// Returns null where it cannot be compiled: see `getError`.
     const Executable *get();
@@ -55,6 +58,8 @@ struct Executable::State {
     CompileOptions options;
     std::once_flag once;
     std::unique_ptr<Executable> executable;
+    /// Is waited for before all else is destroyed.
+    std::future<void> ahead;
   };
 
   llvm::SmallVector<Signature, 1> signatures;
@@ -67,17 +72,21 @@ struct Executable::State {
   llvm::SmallVector<std::string, 0> remarks;
   /// As in `setChecker`; null if there is none.
   std::unique_ptr<Executable> checker;
-  /// Code for short lengths; null if there is none. Where it cannot be
-  /// compiled, this code serves all calls.
-  std::unique_ptr<Version> shortVersion;
-  /// The same for few rows, of each typical number.
-  std::array<std::unique_ptr<Version>, FewRows::kTypical.size()> fewVersions;
+  /// Code for other sizes; null if there is none. Where it cannot be compiled,
+  /// this code serves all calls.
+  std::array<std::unique_ptr<Version>, OtherSizes::kCodes> versions;
   /// Code that copies operands which this code cannot use; null if there are
   /// none.
   std::unique_ptr<Version> copyingVersion;
 
-  /// Keeps what other code is compiled from, if it is to serve any call.
-  void keepSource(llvm::StringRef text, const CompileOptions &options);
+  /// Keeps what code for other sizes is compiled from, if it is to serve any
+  /// call of functions, and begins to compile what serves that of the options.
+  void keepVersions(llvm::StringRef text, const CompileOptions &options,
+                    llvm::ArrayRef<OtherSizes> functions);
+
+  /// The same for code that copies operands, once this code is linked. Waits
+  /// for what was begun.
+  void finishVersions(llvm::StringRef text, const CompileOptions &options);
 
   /// Returns the code for a call whose operands this code cannot use where they
   /// are.

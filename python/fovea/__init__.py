@@ -96,7 +96,8 @@ def set_num_threads(threads):
 
 def compile(text, target="host", *, entry=None, strategy="fused",
             arch="native", cpu=None, opt_level=None, deterministic=False,
-            check_bounds=False, exact_functions=False, typical_length=None):
+            check_bounds=False, exact_functions=False, typical_length=None,
+            operands=()):
     """Compiles a module of functions on tensors, given as MLIR's text.
 
     Returns the function `entry`, or the only one, as a `Function`.
@@ -131,10 +132,14 @@ def compile(text, target="host", *, entry=None, strategy="fused",
         any case. None: 4096, and where the model finds it faster there is code for
         lengths of some 1024 as well, which the first call that it serves compiles.
         The two may differ in how they round.
+    operands: those of a call that will follow, if they are known, as tensors,
+        numbers, or tuples of the sizes of tensors. What serves such a call of the
+        only function, as that code for short lengths, is then compiled at the same
+        time, not by the call.
     """
     module = _compile(text, target, strategy, arch, cpu, opt_level,
                       deterministic, check_bounds, exact_functions,
-                      typical_length)
+                      typical_length, operands)
     number = ctypes.c_size_t()
     check(lib.fovea_module_find_function(module.handle, _encode(entry),
                                          ctypes.byref(number)))
@@ -198,16 +203,31 @@ def _encode_text(text):
     return text.encode()
 
 
+def _pack_shapes(operands):
+    """Returns tensors of the library, of which only the shapes are those of
+    `operands`."""
+    shapes = [tuple(getattr(x, "shape", x if isinstance(x, tuple) else ()))
+              for x in operands]
+    for index, shape in enumerate(shapes):
+        if len(shape) > _library.MAX_RANK:
+            raise Error(f"operand {index} has rank {len(shape)}; expected at most "
+                        f"{_library.MAX_RANK}")
+    return (_library.Tensor * len(shapes))(
+        *(_library.Tensor(rank=len(shape), shape=shape) for shape in shapes))
+
+
 def _compile(text, target, strategy, arch, cpu, opt_level, deterministic,
-             check_bounds, exact_functions, typical_length):
+             check_bounds, exact_functions, typical_length, operands=()):
     if opt_level is not None and opt_level not in range(4):
         raise Error(f"opt_level is {opt_level}; expected 0 to 3")
     if typical_length is not None and not 1 <= typical_length < 1 << 63:
         raise Error(f"typical_length is {typical_length}; expected 1 or more")
+    shapes = _pack_shapes(operands)
     options = _library.Options(
         _encode(target), _encode(strategy), _encode(arch), _encode(cpu),
         0 if opt_level is None else opt_level + 1, bool(deterministic),
-        bool(check_bounds), bool(exact_functions), typical_length or 0)
+        bool(check_bounds), bool(exact_functions), typical_length or 0,
+        ctypes.addressof(shapes), len(shapes))
     data = _encode_text(text)
     with show(f"compiling for {target}"):
         handle = create(lib.fovea_compile, _context, data, len(data),

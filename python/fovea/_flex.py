@@ -559,9 +559,10 @@ def _find_max_scores(query, key, value, score_mod, mask_mod, scale):
             tracer.lift_integers()
             text = tracer.write_max()
             captures = [_move(x, query.device) for x in tracer.captures]
-            parts.append(_operator.get_forward(text, query.device)(
-                part, key.detach(), *(x.detach() for x in captures),
-                *map(int, tracer.numbers)))
+            operands = (part, key.detach(), *(x.detach() for x in captures),
+                        *map(int, tracer.numbers))
+            parts.append(
+                _operator.get_forward(text, query.device, operands)(*operands))
         if len(parts) == 1:
             return parts[0]
         return torch.cat(parts, 2) if parts else query.new_empty(

@@ -31,6 +31,8 @@ class Options(ctypes.Structure):
         ("check_bounds", ctypes.c_int),
         ("exact_functions", ctypes.c_int),
         ("typical_length", ctypes.c_int64),
+        ("operands", ctypes.c_void_p),
+        ("num_operands", ctypes.c_size_t),
     ]
 
 
@@ -55,8 +57,19 @@ class Type(ctypes.Structure):
     ]
 
 
-#: Bytes of a fovea_tensor.
-TENSOR_SIZE = 24 + 2 * 8 * MAX_RANK
+class Tensor(ctypes.Structure):
+    """fovea_tensor."""
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("dtype", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("shape", ctypes.c_int64 * MAX_RANK),
+        ("strides", ctypes.c_int64 * MAX_RANK),
+        ("owner", ctypes.c_void_p),
+    ]
+
+
+TENSOR_SIZE = ctypes.sizeof(Tensor)
 
 
 def tensor_format(rank):
@@ -69,7 +82,8 @@ def tensor_format(rank):
 #: What finds the function of an operator's text, see fovea_torch_find.
 TorchFind = ctypes.CFUNCTYPE(
     ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int,
-    ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+    ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t,
+    ctypes.c_void_p, ctypes.c_size_t)
 
 
 class TorchObjects(ctypes.Structure):

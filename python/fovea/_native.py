@@ -21,7 +21,7 @@ import os
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ._library import (TorchFind, TorchObjects, get_capsule, lib,
+from ._library import (Tensor, TorchFind, TorchObjects, get_capsule, lib,
                        make_python_function, register_python)
 
 #: Types of tensors that are nothing but memory.
@@ -54,14 +54,16 @@ class NativeFunction:
 
 
 @TorchFind
-def _find(text, length, is_gpu, is_deterministic, is_swapped, message, room):
+def _find(text, length, is_gpu, is_deterministic, is_swapped, operands, count,
+          message, room):
     """Compiles a text that an operator's kernel has not seen."""
     try:
         from . import _operator
+        tensors = (Tensor * count).from_address(operands)
         function = _operator.find(
             ctypes.string_at(text, length).decode(),
             torch.device("cuda" if is_gpu else "cpu"), bool(is_deterministic),
-            bool(is_swapped))
+            [tuple(x.shape[:x.rank]) for x in tensors], bool(is_swapped))
         return function.native.address
     except BaseException as error:
         text = str(error).encode()[:room - 1]

@@ -54,15 +54,16 @@ def _target_of(device):
                 f"on {device}")
 
 
-def get_forward(text, device, is_swapped=False):
-    """Returns the compiled function of a text. If it `is_swapped`, dimensions 1
-    and 2 of its first result are in each other's place."""
+def get_forward(text, device, operands, is_swapped=False):
+    """Returns the compiled function of a text, for a call with these operands. If it
+    `is_swapped`, dimensions 1 and 2 of its first result are in each other's place.
+    """
     key = (text, device.type, is_swapped)
     function = _forwards.get(key)
     if function is None:
         from . import compile
         function = compile(swap(text, "attention", [0] if is_swapped else []),
-                           _target_of(device))
+                           _target_of(device), operands=operands)
         with _lock:
             function = _forwards.setdefault(key, function)
     return function
@@ -76,8 +77,9 @@ def _keep(split, kind):
         split, flags=re.M | re.S)
 
 
-def get_pair(text, device, deterministic, is_swapped=False, gradients=()):
-    """Returns the forward and the backward pass of a text, both compiled.
+def get_pair(text, device, deterministic, operands, is_swapped=False, gradients=()):
+    """Returns the forward and the backward pass of a text, both compiled; the former
+    for a call with these operands.
     Dimensions 1 and 2 are in each other's place of the output, if it
     `is_swapped`, and of the gradients whose numbers are `gradients`."""
     # A host's results always have the same bits.
@@ -96,8 +98,8 @@ def get_pair(text, device, deterministic, is_swapped=False, gradients=()):
             forward, backward = (
                 functools.partial(compile, _keep(split, kind), target,
                                   entry=f"attention_{kind}",
-                                  deterministic=deterministic)
-                for kind in ("forward", "backward"))
+                                  deterministic=deterministic, operands=of_call)
+                for kind, of_call in (("forward", operands), ("backward", ())))
             backward = other.submit(backward)
             pair = Differentiable(forward(), backward.result())
         with _lock:
@@ -115,15 +117,16 @@ def _divide_lines(text):
     return text if "\n" in text else text.replace("\t", "\n")
 
 
-def find(text, device, deterministic, is_swapped):
-    """Returns the function that computes a text's results."""
+def find(text, device, deterministic, operands, is_swapped):
+    """Returns the function that computes a text's results, for a call with these
+    operands."""
     text = _divide_lines(text)
     if _lse_dtype(text) == torch.float64:
         # The backward pass will follow: both are compiled at once, for gradients
         # in the order of the query.
-        return get_pair(text, device, deterministic, is_swapped,
+        return get_pair(text, device, deterministic, operands, is_swapped,
                         (0, 1, 2) if is_swapped else ()).forward
-    return get_forward(text, device, is_swapped)
+    return get_forward(text, device, operands, is_swapped)
 
 
 @functools.lru_cache(maxsize=None)
@@ -165,9 +168,9 @@ def run(function, kind, operands):
 
 def run_forward(query, key, value, captures, numbers, text, deterministic):
     is_swapped = find_order(query) == SWAPPED
-    function = find(text, query.device, deterministic, is_swapped)
-    results = run(function, "forward",
-                   (query, key, value, *captures, *numbers))
+    operands = (query, key, value, *captures, *numbers)
+    function = find(text, query.device, deterministic, operands, is_swapped)
+    results = run(function, "forward", operands)
     output = in_order_of(query, results[0], is_swapped)
     return output, results[1] if len(results) > 1 else query.new_empty(0)
 
@@ -177,9 +180,9 @@ def run_backward(query, key, value, captures, numbers, text, deterministic,
     is_swapped = find_order(query) == SWAPPED
     swapped = tuple(at for at, x in enumerate((query, key, value))
                     if find_order(x) == SWAPPED)
-    pair = get_pair(_divide_lines(text), query.device, deterministic, is_swapped,
-                    swapped)
     operands = (query, key, value, *captures, *numbers)
+    pair = get_pair(_divide_lines(text), query.device, deterministic, operands,
+                    is_swapped, swapped)
     values = {"operand": operands, "result": (output, lse),
               "cotangent": (output_gradient, lse_gradient)}
     gradients = run(pair.backward, "backward",

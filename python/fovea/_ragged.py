@@ -38,9 +38,9 @@ def find_keys(queries, starts_q, starts_k, used_q, used_k, left, right, chunk):
         tuple(name for name, number in numbers.items() if number is not None))
     # The search halves the sequences that it may be.
     halvings = max(starts_q.shape[0] - 2, 0).bit_length()
-    return _operator.get_forward(text, starts_q.device)(
-        *(x for x in tensors.values() if x is not None), halvings,
-        *(number for number in numbers.values() if number is not None))
+    operands = [*(x for x in tensors.values() if x is not None), halvings,
+                *(number for number in numbers.values() if number is not None)]
+    return _operator.get_forward(text, starts_q.device, operands)(*operands)
 
 
 @functools.cache

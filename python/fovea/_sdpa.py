@@ -74,9 +74,9 @@ def _run_forward(query, key, value, is_causal, attn_mask, scale):
     captures, numbers, text = _trace(query, key, value, is_causal, attn_mask, scale,
                                      _lse_type(query))
     is_swapped = find_order(query) == SWAPPED
-    function = _operator.get_forward(text, query.device, is_swapped)
-    output, lse = _operator.run(function, "forward",
-                                (query, key, value, *captures, *numbers))
+    operands = (query, key, value, *captures, *numbers)
+    function = _operator.get_forward(text, query.device, operands, is_swapped)
+    output, lse = _operator.run(function, "forward", operands)
     if is_swapped:
         output = output.transpose(1, 2)
     like = torch.empty_like(query)

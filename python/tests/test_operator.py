@@ -76,7 +76,7 @@ def test_both_passes_are_compiled_at_once(monkeypatch, swapped):
 
     compile = fovea.compile
     monkeypatch.setattr(fovea, "compile", compile_with_other)
-    pair = _operator.get_pair(text, device, False, swapped,
+    pair = _operator.get_pair(text, device, False, (), swapped,
                               (0, 1, 2) if swapped else ())
     assert set(texts) == {"attention_forward", "attention_backward"}
     for entry, text in texts.items():

@@ -10,7 +10,7 @@
 #include "fovea/Driver/Program.h"
 #include "fovea/Runtime/GpuRuntime.h"
 
-#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "gtest/gtest.h"
 
 #include <cstdlib>
@@ -36,6 +36,15 @@ constexpr llvm::StringLiteral kConstants = R"(
     %k = arith.constant dense<0.5> : !t
     %o = attn.attention %q, %k, %k scale(0.125) : !t, !t, !t -> !t
     return %o : !t
+  })";
+
+/// Batches of any number of queries, of which few have code of their own.
+constexpr llvm::StringLiteral kBatches = R"(
+  !q = tensor<?x32x?x128xf16>
+  !k = tensor<?x8x?x128xf16>
+  func.func @attend(%q: !q, %k: !k, %v: !k) -> !q {
+    %o = attn.attention %q, %k, %v scale(0.125) : !q, !k, !k -> !q
+    return %o : !q
   })";
 
 /// On the driver for tests, which records launches, and compiles anything.
@@ -115,6 +124,43 @@ TEST_F(GpuVersions, ConstantsAreReadInCallsOnly) {
   options.gpu = machine::GpuArch::find("sm_90a");
   compile(options, kConstants);
   EXPECT_GE(call(), 1u);
+}
+
+/// Returns the options of code for a call with this many queries.
+static CompileOptions getOptionsOfCall(int64_t queries) {
+  CompileOptions options;
+  options.gpu = machine::GpuArch::find("sm_90a");
+  options.callShapes = {
+      {1, 32, queries, 128}, {1, 8, 8192, 128}, {1, 8, 8192, 128}};
+  return options;
+}
+
+TEST_F(GpuVersions, CodeOfACallIsCompiledAhead) {
+  int modules = cuda::getFakeCuda().liveModules;
+  compile(getOptionsOfCall(/*queries=*/64), kBatches);
+  EXPECT_EQ(cuda::getFakeCuda().liveModules, modules + 2);
+  // The call finds it.
+  CompileOptions options = getOptionsOfCall(/*queries=*/64);
+  auto operands = llvm::map_to_vector(
+      options.callShapes, [](llvm::ArrayRef<int64_t> shape) {
+        return TensorView{DType::BF16, nullptr, shape, shape};
+      });
+  EXPECT_NE(&executable->getVersion(0, operands), executable.get());
+  EXPECT_EQ(cuda::getFakeCuda().liveModules, modules + 2);
+}
+
+TEST_F(GpuVersions, NoOtherCodeIsCompiledAhead) {
+  int modules = cuda::getFakeCuda().liveModules;
+  compile(getOptionsOfCall(/*queries=*/4096), kBatches);
+  EXPECT_EQ(cuda::getFakeCuda().liveModules, modules + 1);
+  // Nor for operands that no call may have.
+  CompileOptions wrong = getOptionsOfCall(/*queries=*/64);
+  wrong.callShapes.resize(1);
+  compile(wrong, kBatches);
+  EXPECT_EQ(cuda::getFakeCuda().liveModules, modules + 1);
+  wrong.callShapes = {{1, 32}, {}, {}};
+  compile(wrong, kBatches);
+  EXPECT_EQ(cuda::getFakeCuda().liveModules, modules + 1);
 }
 
 TEST_F(GpuVersions, OtherGpusReadAnyAddress) {

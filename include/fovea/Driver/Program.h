@@ -109,6 +109,10 @@ struct CompileOptions {
   /// as text; the model's where one is empty, or all if the list is. Without a
   /// list, those that `tune` has kept, if any.
   std::optional<ScheduleList> schedules;
+  /// The shapes of the operands of a call of the only function, which will
+  /// follow: what serves such calls is compiled at the same time. None: the
+  /// first call that needs it compiles it.
+  llvm::SmallVector<llvm::SmallVector<int64_t>> callShapes;
   /// The timer that the times of the phases are parts of, if any.
   mlir::TimingScope *timing = nullptr;
 
