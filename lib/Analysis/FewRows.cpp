@@ -62,13 +62,15 @@ FewRowsOfCodes fovea::findFewRows(func::FuncOp function,
     return {};
   if (Value packed = getPackedQueries(op))
     return findFewPacked(function, op, packed, target, options);
-  auto batch = SizePlace::find(function, op.getQuery(), 0),
-       queries = SizePlace::find(function, op.getQuery(), 2),
+  Value whole = getQueriesOfHeads(op);
+  auto batch = SizePlace::find(function, whole, 0),
+       queries = SizePlace::find(function, whole, 2),
        keys = SizePlace::find(function, op.getKey(), 2);
   if (!batch || !queries)
     return {};
   FewRowsOfCodes codes;
   ScheduleAttr next;
+  int64_t rows = countRowsOfQuery(op);
   for (size_t number = codes.size(); number-- > 0;) {
     ScheduleOptions forFew = options;
     forFew.typicalRows = FewRows::kTypical[number];
@@ -77,11 +79,12 @@ FewRowsOfCodes fovea::findFewRows(func::FuncOp function,
     if (!schedule || !schedule.isSplit() || schedule == next)
       continue;
     FewRows &few = codes[number];
-    few = {batch, *queries, keys, schedule.getQueryTile()};
+    few = {batch, *queries, keys,
+           std::max<int64_t>(schedule.getQueryTile() / rows, 1)};
     // Of more tiles each has no two parts that are busy at once.
     few.mostTiles = target.getCores() / (2 * query.getDimSize(1));
     if (number + 1 < codes.size())
-      few.mostQueries = FewRows::kTypical[number];
+      few.mostQueries = FewRows::kTypical[number] / rows;
     LDBG() << function.getName() << ": up to " << few.mostTiles
            << " tiles of a head have " << schedule;
     next = schedule;

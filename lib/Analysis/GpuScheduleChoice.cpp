@@ -345,17 +345,29 @@ static void limitToSequences(AttentionShape &shape, Region &mask) {
 }
 
 /// Lets a batch of any number of sequences have as many queries in all, but
-/// fewer in each: those that were added to caches, of which lengths tell how
+/// `added` in each: those that were added to caches, of which lengths tell how
 /// much is used.
-static void shareQueries(AttentionShape &shape, AttentionOp op) {
-  constexpr int64_t kUsualAdded = 1024;
+static void shareQueries(AttentionShape &shape, AttentionOp op, int64_t added) {
   RankedTensorType query = op.getQuery().getType();
-  int64_t usual = kUsualAdded * shape.rowsOfQuery;
-  if (!query.isDynamicDim(0) || !query.isDynamicDim(2) ||
-      shape.queries <= usual)
+  int64_t rows = added * shape.rowsOfQuery;
+  if (!query.isDynamicDim(0) || !query.isDynamicDim(2) || shape.queries <= rows)
     return;
-  shape.batch *= shape.queries / usual;
-  shape.queries = usual;
+  shape.batch *= shape.queries / rows;
+  shape.queries = rows;
+}
+
+/// The queries that are usually added to a cache at once.
+static constexpr int64_t kUsualAdded = 1024;
+
+/// Returns how many of them schedules are for: in code for short lengths a few
+/// where the heads of a group are rows, as this is what they are rows for.
+static int64_t getAdded(AttentionOp op, const ScheduleOptions &options) {
+  constexpr int64_t kFewAdded = 64;
+  bool isForShort =
+      options.typicalLength && options.typicalLength < kUsualLength;
+  return isForShort && countRowsOfQuery(op) > 1 && !getPackedQueries(op)
+             ? kFewAdded
+             : kUsualAdded;
 }
 
 /// Lets one sequence have so few rows, of as many keys as long caches have.
@@ -585,25 +597,24 @@ static TileReads getTileReads(AttentionOp op, machine::TargetAttr target) {
 }
 
 /// Returns the shape by which schedules of `op` are priced, with `length` for
-/// lengths that are dynamic, or so few `rows` if they are not 0.
+/// lengths that are dynamic, or so few `rows` if they are not 0, or as many
+/// queries `added` to each cache.
 static AttentionShape getPricedShape(AttentionOp op, machine::TargetAttr target,
                                      const TileReads &tiles,
                                      const RegionNeeds &needs, int64_t length,
-                                     int64_t rows) {
+                                     int64_t rows, int64_t added) {
   AttentionShape shape = target.getGpuArch().hasBulkCopies
                              ? getShapeWithLength(op, length)
                              : AttentionShape::get(op);
   shape.elementBytes = getProductType(op).getWidth() / 8;
   shape.scoreOps = countScoreOps(op.getScore());
   shape.captures = tiles;
-  shape.rowsOfQuery = countRowsOfQuery(op);
-  shape.queries *= shape.rowsOfQuery;
   if (needs.maskReads)
     limitToSequences(shape, op.getMask());
   if (rows)
     limitToRows(shape, op, rows);
   else if (needs.hasLengths)
-    shareQueries(shape, op);
+    shareQueries(shape, op, added);
   return shape;
 }
 
@@ -618,7 +629,7 @@ double fovea::predictGpuSeconds(AttentionOp op, machine::TargetAttr target,
   TileReads tiles = getTileReads(op, target);
   return predictGpuSeconds(getPricedShape(op, target, tiles,
                                           getRegionNeeds(op, tiles), length,
-                                          /*rows=*/0),
+                                          /*rows=*/0, kUsualAdded),
                            target, schedule);
 }
 
@@ -637,7 +648,7 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
   AttentionShape shape = getPricedShape(
       op, target, tiles, captureChoices.front().second,
       options.typicalLength ? options.typicalLength : kUsualLength,
-      options.typicalRows);
+      options.typicalRows, getAdded(op, options));
   WorkOrder order = getWorkOrder(op.getMask());
   LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
          << shape.heads << "x" << shape.queries << "x" << shape.headDim

@@ -42,7 +42,7 @@ AttentionShape getShapeWithLength(OpTy op, int64_t length) {
   if (op.getQuery().getType().isDynamicDim(0) && length < kUsualLength)
     shape.batch = kManyTokens / length;
   if (op.getQuery().getType().isDynamicDim(2))
-    shape.queries = length;
+    shape.queries = length * shape.rowsOfQuery;
   if (op.getKey().getType().isDynamicDim(2))
     shape.keys = length;
   return shape;

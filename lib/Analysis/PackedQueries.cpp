@@ -24,6 +24,17 @@ int64_t fovea::countRowsOfQuery(AttentionOp op) {
   return dims.size() > 1 && !ShapedType::isDynamic(inner) ? inner : 1;
 }
 
+Value fovea::getQueriesOfHeads(AttentionOp op) {
+  if (countRowsOfQuery(op) == 1)
+    return op.getQuery();
+  Value heads = op.getQuery();
+  while (isa_and_nonnull<tensor::CollapseShapeOp, linalg::TransposeOp>(
+      heads.getDefiningOp()))
+    heads = heads.getDefiningOp()->getOperand(0);
+  auto groups = heads.getDefiningOp<tensor::ExpandShapeOp>();
+  return groups ? groups.getSrc() : op.getQuery();
+}
+
 Value fovea::getPackedQueries(AttentionOp op) {
   Operation *producer = op.getQuery().getDefiningOp();
   while (isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp,

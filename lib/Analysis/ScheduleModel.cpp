@@ -8,6 +8,7 @@
 #include "GpuScheduleModel.h"
 
 #include "fovea/Analysis/MaskAnalysis.h"
+#include "fovea/Analysis/PackedQueries.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -56,7 +57,9 @@ static AttentionShape getShape(OpTy op) {
   shape.batch = size(op.getQuery(), 0, 1);
   shape.heads = size(op.getQuery(), 1, kTypicalHeads);
   shape.kvHeads = size(op.getKey(), 1, shape.heads);
-  shape.queries = size(op.getQuery(), 2, kTypicalLength);
+  if constexpr (std::is_same_v<OpTy, AttentionOp>)
+    shape.rowsOfQuery = countRowsOfQuery(op);
+  shape.queries = size(op.getQuery(), 2, kTypicalLength * shape.rowsOfQuery);
   shape.keys = size(op.getKey(), 2, kTypicalLength);
   shape.hasStaticRows = !llvm::is_contained(
       cast<ShapedType>(op.getQuery().getType()).getShape().drop_back(),

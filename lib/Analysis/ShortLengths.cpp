@@ -9,6 +9,7 @@
 
 #include "GpuScheduleModel.h"
 
+#include "fovea/Analysis/PackedQueries.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
@@ -29,55 +30,90 @@ static bool areEven(ScheduleAttr schedule, int64_t length) {
          length > kTwoTiles * schedule.getQueryTile();
 }
 
-ShortLengths fovea::findShortLengths(func::FuncOp function,
-                                     machine::TargetAttr target,
-                                     const ScheduleOptions &options) {
+namespace {
+/// One attention in the usual code, and in that for short lengths.
+struct Choice {
+  AttentionOp usual, forShort;
+  ScheduleAttr usualSchedule, shortSchedule;
+  /// The rows of a query in the latter.
+  int64_t rows;
+
+  /// Returns true if its tiles have fewer queries in the latter. Other
+  /// differences gain little (d = 64 and 256, H100: 1%), and larger tiles leave
+  /// multiprocessors idle where a batch is small.
+  bool hasSmallerTiles() const {
+    return usualSchedule && shortSchedule &&
+           usualSchedule.getQueryTile() * rows > shortSchedule.getQueryTile();
+  }
+};
+} // namespace
+
+static SmallVector<AttentionOp> findAttentions(func::FuncOp function) {
+  SmallVector<AttentionOp> ops;
+  function.walk([&](AttentionOp op) { ops.push_back(op); });
+  return ops;
+}
+
+/// Returns true if a step's lengths up to `length` take less time by schedules
+/// for short ones.
+static bool isFaster(ArrayRef<Choice> choices, machine::TargetAttr target,
+                     int64_t length) {
   // What other schedules must save: the model may be off by as much (causal
   // attention of 896: predicted 0.97, measured 1.05).
   constexpr double kGain = 0.965;
-  ScheduleOptions forShort = options;
-  forShort.typicalLength = kShortLength;
-  struct Choice {
-    AttentionOp op;
-    ScheduleAttr usual, forShort;
-  };
+  double usual = 0, shorter = 0;
+  for (const Choice &choice : choices) {
+    bool areHeads = choice.rows > 1;
+    if (!areHeads && !areEven(choice.shortSchedule, length))
+      return false;
+    // Tiles of whole queries have empty rows at most lengths, few of which are
+    // multiples of a tile.
+    for (int64_t sample = 0; sample < (areHeads ? 2 : 1); ++sample) {
+      int64_t at = length - sample * ShortLengths::kStep / 2;
+      usual +=
+          predictGpuSeconds(choice.usual, target, choice.usualSchedule, at);
+      shorter +=
+          predictGpuSeconds(choice.forShort, target, choice.shortSchedule, at);
+    }
+  }
+  LDBG() << "length " << length << ": " << usual * 1e6
+         << " us, with schedules for short lengths " << shorter * 1e6;
+  return shorter < kGain * usual;
+}
+
+ShortLengths fovea::findShortLengths(func::FuncOp usual, func::FuncOp forShort,
+                                     machine::TargetAttr target,
+                                     const ScheduleOptions &options) {
+  ScheduleOptions shortOptions = options;
+  shortOptions.typicalLength = kShortLength;
   SmallVector<Choice> choices;
   ShortLengths found;
-  WalkResult result = function.walk([&](AttentionOp op) {
+  SmallVector<AttentionOp> usualOps = findAttentions(usual),
+                           shortOps = findAttentions(forShort);
+  if (usualOps.size() != shortOps.size())
+    return {};
+  for (auto [usualOp, shortOp] : llvm::zip_equal(usualOps, shortOps)) {
     // With parts of fixed sizes a row has the same bits whatever the lengths.
-    if (op.getSchedule() || op.getSplitSize() ||
-        !op.getQuery().getType().isDynamicDim(2))
-      return WalkResult::advance();
-    Choice choice = {op, selectSchedule(op, target, options),
-                     selectSchedule(op, target, forShort)};
-    // Other differences gain little (d = 64 and 256, H100: 1%), and larger
-    // tiles leave multiprocessors idle where a batch is small.
-    if (!choice.usual || !choice.forShort ||
-        choice.usual.getQueryTile() <= choice.forShort.getQueryTile())
-      return WalkResult::advance();
+    if (usualOp.getSchedule() || usualOp.getSplitSize() ||
+        !usualOp.getQuery().getType().isDynamicDim(2))
+      continue;
+    Choice choice = {usualOp, shortOp, selectSchedule(usualOp, target, options),
+                     selectSchedule(shortOp, target, shortOptions),
+                     countRowsOfQuery(shortOp) / countRowsOfQuery(usualOp)};
+    if (!choice.hasSmallerTiles())
+      continue;
     std::optional<SizePlace> place =
-        SizePlace::find(function, op.getQuery(), 2);
+        SizePlace::find(usual, usualOp.getQuery(), 2);
     if (!place)
-      return WalkResult::interrupt();
+      return {};
     choices.push_back(choice);
     found.places.push_back(*place);
-    return WalkResult::advance();
-  });
-  if (result.wasInterrupted())
+  }
+  if (choices.empty())
     return {};
   for (int64_t length = ShortLengths::kStep; length <= ShortLengths::kLongest;
-       length += ShortLengths::kStep) {
-    double usual = 0, shorter = 0;
-    bool isEven = true;
-    for (const Choice &choice : choices) {
-      isEven &= areEven(choice.forShort, length);
-      usual += predictGpuSeconds(choice.op, target, choice.usual, length);
-      shorter += predictGpuSeconds(choice.op, target, choice.forShort, length);
-    }
-    LDBG() << function.getName() << ", length " << length << ": " << usual * 1e6
-           << " us, with schedules for short lengths " << shorter * 1e6;
-    if (isEven && shorter < kGain * usual)
+       length += ShortLengths::kStep)
+    if (isFaster(choices, target, length))
       found.add(length);
-  }
   return found.steps ? found : ShortLengths();
 }

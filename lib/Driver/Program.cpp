@@ -502,15 +502,22 @@ Program::State::findOtherSizes(const CompileOptions &options) {
       options.typicalLength || options.typicalRows || options.schedules ||
       options.strategy == Strategy::Unfused)
     return found;
-  auto module = lowerWithoutSchedules(options);
-  if (!module)
-    return module.takeError();
-  machine::TargetAttr target = machine::getTarget(**module);
+  auto usual = lowerWithoutSchedules(options);
+  if (!usual)
+    return usual.takeError();
+  CompileOptions forShort = OtherSizes::getOptions(OtherSizes::kShort, options);
+  auto other = lowerWithoutSchedules(forShort);
+  if (!other)
+    return other.takeError();
+  machine::TargetAttr target = machine::getTarget(**usual);
   ScheduleOptions schedules = options.getScheduleOptions();
-  for (auto [signature, sizes] : llvm::zip_equal(signatures, found))
-    if (auto op = (*module)->lookupSymbol<mlir::func::FuncOp>(signature.name))
-      sizes = {fovea::findFewRows(op, target, schedules),
-               fovea::findShortLengths(op, target, schedules)};
+  for (auto [signature, sizes] : llvm::zip_equal(signatures, found)) {
+    auto function = (*usual)->lookupSymbol<mlir::func::FuncOp>(signature.name);
+    auto shorter = (*other)->lookupSymbol<mlir::func::FuncOp>(signature.name);
+    if (function && shorter)
+      sizes = {fovea::findFewRows(shorter, target, schedules),
+               fovea::findShortLengths(function, shorter, target, schedules)};
+  }
   return found;
 }
 

@@ -7,6 +7,7 @@
 
 #include "Stages.h"
 
+#include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
@@ -156,7 +157,11 @@ void fovea::buildGpuKernelPipeline(OpPassManager &manager,
   if (options.strategy != Strategy::Unfused) {
     manager.addPass(attn::createAttnFuse());
     addCleanup(manager);
-    manager.addPass(attn::createAttnPackGroups());
+    attn::AttnPackGroupsOptions groups;
+    groups.batches =
+        options.typicalRows ||
+        (options.typicalLength && options.typicalLength < kUsualLength);
+    manager.addPass(attn::createAttnPackGroups(groups));
     manager.addPass(attn::createAttnMatchOperands());
     if (!options.exactFunctions)
       manager.addPass(attn::createAttnApproximate());

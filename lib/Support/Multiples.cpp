@@ -10,7 +10,10 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -43,6 +46,11 @@ bool Multiples::contains(AffineExpr expr, AffineMap map,
   }
 }
 
+bool Multiples::contains(OpFoldResult value) const {
+  std::optional<int64_t> constant = getConstantIntValue(value);
+  return constant ? *constant % number == 0 : contains(cast<Value>(value));
+}
+
 bool Multiples::contains(Value value) const {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
@@ -50,7 +58,13 @@ bool Multiples::contains(Value value) const {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     if (region && argument.getOwner()->getParent() == region)
       return true;
-    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    Operation *parent = argument.getOwner()->getParentOp();
+    if (auto loop = dyn_cast<scf::ForallOp>(parent)) {
+      unsigned dim = argument.getArgNumber();
+      return dim < loop.getRank() && contains(loop.getMixedLowerBound()[dim]) &&
+             contains(loop.getMixedStep()[dim]);
+    }
+    auto loop = dyn_cast<scf::ForOp>(parent);
     return loop && argument == loop.getInductionVar() &&
            contains(loop.getLowerBound()) &&
            (contains(loop.getStep()) || loop.getStaticTripCount() == 1);
@@ -71,6 +85,15 @@ bool Multiples::contains(Value value) const {
           arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
           arith::ExtUIOp>(op))
     return containsAll(op->getOperands());
+  if (auto size = dyn_cast<tensor::DimOp>(op)) {
+    // What is written to a tensor is as large as it.
+    Value tensor = size.getSource();
+    while (auto writer = tensor.getDefiningOp<DestinationStyleOpInterface>())
+      tensor = writer.getTiedOpOperand(cast<OpResult>(tensor))->get();
+    auto room = tensor.getDefiningOp<tensor::EmptyOp>();
+    std::optional<int64_t> dim = size.getConstantIndex();
+    return room && dim && contains(room.getMixedSizes()[*dim]);
+  }
   auto containsResults = [&](AffineMap map) {
     return llvm::all_of(map.getResults(), [&](AffineExpr expr) {
       return contains(expr, map, op->getOperands());

@@ -32,8 +32,9 @@ protected:
   /// Returns what is found for the function of a text on a GPU.
   ShortLengths find(StringRef text, StringRef gpu = "sm_90a") {
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    func::FuncOp function = *module->getOps<func::FuncOp>().begin();
     return findShortLengths(
-        *module->getOps<func::FuncOp>().begin(),
+        function, function,
         machine::getTypicalGpu(&context, *machine::GpuArch::find(gpu)), {});
   }
 

@@ -155,9 +155,6 @@ TEST_F(GpuVersions, NoOtherCodeIsCompiledAhead) {
   EXPECT_EQ(cuda::getFakeCuda().liveModules, modules + 1);
   // Nor for operands that no call may have.
   CompileOptions wrong = getOptionsOfCall(/*queries=*/64);
-  wrong.callShapes.resize(1);
-  compile(wrong, kBatches);
-  EXPECT_EQ(cuda::getFakeCuda().liveModules, modules + 1);
   wrong.callShapes = {{1, 32}, {}, {}};
   compile(wrong, kBatches);
   EXPECT_EQ(cuda::getFakeCuda().liveModules, modules + 1);

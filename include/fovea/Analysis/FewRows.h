@@ -69,6 +69,7 @@ using FewRowsOfCodes = std::array<FewRows, FewRows::kTypical.size()>;
 /// of any number of queries, that schedules for few rows are for; none where
 /// that cannot be told from sizes of operands, or where the model splits no
 /// keys for few.
+/// `function` is as codes for few have it (`batches` of `attn-pack-groups`).
 FewRowsOfCodes findFewRows(mlir::func::FuncOp function,
                            machine::TargetAttr target,
                            const ScheduleOptions &options);

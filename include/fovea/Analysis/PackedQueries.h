@@ -16,6 +16,10 @@ namespace fovea {
 /// the heads of its group, where these are rows of one (`attn-pack-groups`).
 int64_t countRowsOfQuery(attn::AttentionOp op);
 
+/// Returns the queries of `op`, [B, heads, queries, features], before those of
+/// the heads of a group may have become rows of one.
+mlir::Value getQueriesOfHeads(attn::AttentionOp op);
+
 /// Returns the queries of sequences that lie packed, [1, heads, queries,
 /// features], of which a loop over batches copies those of `op`, before they
 /// may have become rows of others; null if there is none.

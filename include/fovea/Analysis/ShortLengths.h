@@ -41,11 +41,13 @@ struct ShortLengths {
   void add(int64_t length) { steps |= uint32_t(1) << ((length - 1) / kStep); }
 };
 
-/// Returns the calls of `function`, whose attentions have no schedules yet,
+/// Returns the calls of a function, whose attentions have no schedules yet,
 /// that schedules for `kShortLength` serve faster than those for
 /// `kUsualLength`, by the model; none where that cannot be told from sizes of
-/// operands.
-ShortLengths findShortLengths(mlir::func::FuncOp function,
+/// operands. The function is `usual`, and `forShort` as code for short lengths
+/// has it: queries of a group's heads may be rows of one (`attn-pack-groups`).
+ShortLengths findShortLengths(mlir::func::FuncOp usual,
+                              mlir::func::FuncOp forShort,
                               machine::TargetAttr target,
                               const ScheduleOptions &options);
 

@@ -14,8 +14,8 @@
 namespace fovea {
 
 /// Proves that integers are multiples of a number, from how they are computed:
-/// by arithmetic without overflow, by affine maps, and by loops from multiples
-/// by multiples.
+/// by arithmetic without overflow, by affine maps, by loops from multiples by
+/// multiples, and as sizes of new tensors.
 class Multiples {
 public:
   /// Returns values of which the result of an op of another dialect is one;
@@ -30,6 +30,7 @@ public:
       : number(number), region(&region) {}
 
   bool contains(mlir::Value value) const;
+  bool contains(mlir::OpFoldResult value) const;
   bool contains(const llvm::APInt &value) const {
     return value.srem(number) == 0;
   }

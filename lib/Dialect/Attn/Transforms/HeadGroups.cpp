@@ -58,3 +58,15 @@ Value fovea::attn::splitRows(OpBuilder &builder, Location loc, Value rows,
   return expandShape(builder, loc, flat, getGroupsWithPair(rank - 1, kHead),
                      sizes);
 }
+
+Value fovea::attn::joinRows(OpBuilder &builder, Location loc, Value split,
+                            RankedTensorType type, OpFoldResult rows) {
+  int64_t rank = type.getRank();
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, split);
+  sizes[kHead] = builder.getIndexAttr(1);
+  sizes[kRow] = rows;
+  Value flat = tensor::CollapseShapeOp::create(
+      builder, loc, split, getGroupsWithPair(rank - 1, kHead));
+  return tensor::ExpandShapeOp::create(
+      builder, loc, type, flat, getGroupsWithPair(rank - 1, kBatch), sizes);
+}

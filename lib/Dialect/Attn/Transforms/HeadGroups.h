@@ -38,6 +38,12 @@ mlir::Value splitRows(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value rows, mlir::OpFoldResult outer,
                       int64_t inner);
 
+/// Returns `split`, [1, outer, inner, ...], as rows of one head of `type`, [1,
+/// 1, outer * inner, ...]: so many `rows`.
+mlir::Value joinRows(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::Value split, mlir::RankedTensorType type,
+                     mlir::OpFoldResult rows);
+
 } // namespace fovea::attn
 
 #endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_HEADGROUPS_H

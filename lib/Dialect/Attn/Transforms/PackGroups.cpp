@@ -13,7 +13,8 @@
 // of one query are neighbours instead: a sequence then has the first rows, and
 // tiles of both orders of memory are boxes for TMA (`tile.load` with `inner`).
 // So are those of a few queries which are no power of two, as neighbours in a
-// box have to be, where their results have the heads of a query as neighbours.
+// box have to be, where their results have the heads of a query as neighbours;
+// and those of batches of any number of queries, in code for few.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +27,7 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -127,6 +129,20 @@ static bool isOfSequences(AttentionOp op) {
          op.getQuery().hasOneUse() && areCopiedByLoop(op);
 }
 
+/// Returns true if queries of a batch are read, and results written, where they
+/// lie: what makes the queries, or reads the results, of tiles alone would not
+/// find them by heads.
+static bool isOfBatch(AttentionOp op) {
+  Value query = op.getQuery();
+  while (auto transpose = query.getDefiningOp<linalg::TransposeOp>())
+    query = transpose.getInput();
+  return !op.getSplitSizeAttr() && isa<BlockArgument>(query) &&
+         llvm::all_of(op->getUses(), [](OpOperand &use) {
+           return isa<func::ReturnOp, linalg::TransposeOp>(use.getOwner()) &&
+                  use.get().hasOneUse();
+         });
+}
+
 /// Returns true if one tile has all rows of a head, which are no box of heads,
 /// and the only reader of the results makes heads neighbours.
 static bool isBoxOfQueries(AttentionOp op, const Group &group) {
@@ -160,9 +176,10 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
                                        : target.getVectorBytes() / bytes;
       if (op.getSchedule() || !group)
         return;
-      group->isByQueries =
-          canBeByQueries(op, *group, target) &&
-          (group->isMany() ? isOfSequences(op) : isBoxOfQueries(op, *group));
+      group->isByQueries = canBeByQueries(op, *group, target) &&
+                           (!group->isMany() ? isBoxOfQueries(op, *group)
+                            : batches ? isOfSequences(op) || isOfBatch(op)
+                                      : isOfSequences(op));
       if (group->isMany() ? !group->isByQueries : 2 * group->queries > limit)
         return;
       LDBG() << "attention at " << op.getLoc() << ": "

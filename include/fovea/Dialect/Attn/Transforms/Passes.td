@@ -178,7 +178,9 @@ def AttnPackGroups : Pass<"attn-pack-groups"> {
   let options = [
     Option<"rows", "rows", "int64_t", "0",
            "Rows of a tile of queries; 0: the target's, which are 64 on a GPU and "
-           "the lanes of a vector on a host">
+           "the lanes of a vector on a host">,
+    Option<"batches", "batches", "bool", "false",
+           "Also change batches of any number of queries, as code for few does">
   ];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",

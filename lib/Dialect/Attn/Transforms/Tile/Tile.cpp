@@ -631,8 +631,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
 
   if (part) {
     // Other readers of the output read it after the parts are merged.
-    if (!fuseTransposeOfResult(rewriter, merging, 0))
-      fuseHeadsOfResult(rewriter, merging, 0);
+    fuseHeadsOfResults(rewriter, merging);
+    fuseTransposeOfResult(rewriter, merging, 0);
   } else if (fuseConsumers && schedule.getWarps() && queryTile > 1 &&
              features > 1) {
     // Tiles of a GPU's block, of rows and features, are in registers, and so
@@ -651,7 +651,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
     fuseProducersOf(rewriter, fused.slices, forall, [](Operation *producer) {
       return !findRegisterObjection(producer);
     });
-    fuseHeadsOfResult(rewriter, forall, 0);
+    if (fuseHeadsOfResults(rewriter, forall))
+      fuseTransposeOfResult(rewriter, forall, 0);
   } else if (fuseConsumers && !schedule.getWarps()) {
     FusedConsumers fused = fovea::attn::fuseConsumers(rewriter, forall, {});
     forall = fused.loop;

@@ -14,7 +14,9 @@
 
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Support/Multiples.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -29,7 +31,7 @@ enum : int64_t { kBatch, kHead, kRow, kFeature, kRank };
 
 namespace {
 /// The heads of a group that are rows, and the queries of each: one head after
-/// another, or one query.
+/// another, or one query, of which there may be any number.
 struct GroupRows {
   int64_t heads, queries;
   bool isByQueries;
@@ -37,10 +39,14 @@ struct GroupRows {
   int64_t getAll() const { return heads * queries; }
   /// The rows that are neighbours in the memory of a head, or of a query.
   int64_t getInner() const { return isByQueries ? heads : queries; }
-  int64_t getOuter() const { return isByQueries ? queries : heads; }
+  /// Returns true if a tile from `first` on, of so many `rows`, is a box of
+  /// memory (`tile.load` and `tile.store` with `inner`): of whole queries, or
+  /// of all rows of a head.
+  bool isBox(OpFoldResult first, OpFoldResult rows) const;
 };
 
-/// Ops that make [B, S, Hkv * G, D] of rows, [B, Hkv, G * S, D].
+/// Ops that make [B, S, Hkv * G, D] of rows, [B, Hkv, G * S, D], which are one
+/// head after another; or [B, Hkv * G, S, ...] of those by queries.
 struct Ungrouping : GroupRows {
   SmallVector<Operation *> ops;
 
@@ -77,8 +83,9 @@ static Operation *getReader(Value value) {
 
 std::optional<Ungrouping> Ungrouping::get(Value rows) {
   auto expand = dyn_cast_or_null<tensor::ExpandShapeOp>(getReader(rows));
-  if (!expand || expand.getSrcType().getRank() != kRank ||
-      expand.getReassociationIndices() != getGroupsWithPair(kRank, kRow))
+  int64_t rank = expand ? expand.getSrcType().getRank() : 0;
+  if (rank <= kRow ||
+      expand.getReassociationIndices() != getGroupsWithPair(rank, kRow))
     return std::nullopt;
   Ungrouping result;
   result.ops = {expand};
@@ -86,22 +93,26 @@ std::optional<Ungrouping> Ungrouping::get(Value rows) {
   result.queries = expand.getResultType().getDimSize(kRow + 1);
   Operation *reader = getReader(expand);
   std::optional<Transposition> swap = Transposition::get(reader);
-  result.isByQueries = swap && swap->permutation == getSwap(kRank + 1, kRow);
+  result.isByQueries = swap && swap->permutation == getSwap(rank + 1, kRow);
   if (result.isByQueries) {
     std::swap(result.heads, result.queries);
     result.ops.push_back(reader);
     reader = getReader(reader->getResult(0));
   }
   auto collapse = dyn_cast_or_null<tensor::CollapseShapeOp>(reader);
+  if (!collapse ||
+      collapse.getReassociationIndices() != getGroupsWithPair(rank, kHead) ||
+      ShapedType::isDynamic(result.heads))
+    return std::nullopt;
+  result.ops.push_back(collapse);
+  if (result.isByQueries)
+    return result;
   std::optional<Transposition> transpose =
-      Transposition::get(collapse ? getReader(collapse) : nullptr);
-  if (!transpose ||
-      collapse.getReassociationIndices() != getGroupsWithPair(kRank, kHead) ||
-      transpose->permutation != getSwap(kRank, kHead) ||
-      ShapedType::isDynamic(result.heads) ||
+      Transposition::get(getReader(collapse));
+  if (!transpose || transpose->permutation != getSwap(kRank, kHead) ||
       ShapedType::isDynamic(result.queries))
     return std::nullopt;
-  result.ops.append({collapse, transpose->op});
+  result.ops.push_back(transpose->op);
   return result;
 }
 
@@ -125,44 +136,56 @@ std::optional<WrittenRows> WrittenRows::get(scf::ForallOp loop,
                             place = insertion.getMixedOffsets();
   if (!insertion.hasUnitStride() || !isConstantIntValue(sizes[kBatch], 1) ||
       !isConstantIntValue(sizes[kHead], 1) ||
-      !isConstantIntValue(place[kFeature], 0))
+      (place.size() > kFeature && !isConstantIntValue(place[kFeature], 0)))
     return std::nullopt;
   bool isSame = !slice || (slice.getMixedOffsets() == place &&
                            slice.getMixedSizes() == sizes &&
                            slice.getType() == insertion.getSourceType());
   // Of a tile's slice no values are read where there were none.
   bool isTile =
-      insertion.getSourceType().getRank() == kRank &&
+      insertion.getSourceType().getRank() == int64_t(place.size()) &&
       (!slice || loop.getOutputs()[number].getDefiningOp<tensor::EmptyOp>());
   if (!isSame || (!isTile && !written.isRow()))
     return std::nullopt;
   return written;
 }
 
-/// Returns the op that chooses how many rows are written, `all` or none; null
-/// if none does.
-static arith::SelectOp getChoice(OpFoldResult rows, int64_t all) {
+/// Returns the op that chooses whether `rows` are written, or none; null if
+/// they always are.
+static arith::SelectOp getChoice(OpFoldResult rows) {
   auto value = dyn_cast<Value>(rows);
   auto choice =
       value ? value.getDefiningOp<arith::SelectOp>() : arith::SelectOp();
-  auto isAllOrNone = [&](Value some) {
-    return isConstantIntValue(some, all) || isConstantIntValue(some, 0);
-  };
-  return choice && isAllOrNone(choice.getTrueValue()) &&
-                 isAllOrNone(choice.getFalseValue())
+  return choice && (isConstantIntValue(choice.getTrueValue(), 0) ||
+                    isConstantIntValue(choice.getFalseValue(), 0))
              ? choice
              : arith::SelectOp();
 }
 
-/// Returns true if what is written is a row, or if all rows of a head are, or
-/// none, and neighbours are those of a box (`tile.store` with `inner`).
+/// Returns how many rows are written, if any are.
+static OpFoldResult getRowsIfAny(OpFoldResult rows) {
+  arith::SelectOp choice = getChoice(rows);
+  if (!choice)
+    return rows;
+  return getAsOpFoldResult(isConstantIntValue(choice.getTrueValue(), 0)
+                               ? choice.getFalseValue()
+                               : choice.getTrueValue());
+}
+
+bool GroupRows::isBox(OpFoldResult first, OpFoldResult rows) const {
+  if (ShapedType::isDynamic(getInner()) || !llvm::isPowerOf2_64(getInner()))
+    return false;
+  if (!isByQueries)
+    return isConstantIntValue(rows, getAll());
+  Multiples ofHeads(heads);
+  return ofHeads.contains(first) && ofHeads.contains(rows);
+}
+
+/// Returns true if what is written is a row, or a tile that is a box.
 static bool canBeHeads(WrittenRows &written, const GroupRows &heads) {
-  if (written.isRow())
-    return true;
-  OpFoldResult rows = written.insertion.getMixedSizes()[kRow];
-  return llvm::isPowerOf2_64(heads.getInner()) &&
-         (isConstantIntValue(rows, heads.getAll()) ||
-          getChoice(rows, heads.getAll()));
+  return written.isRow() ||
+         heads.isBox(written.insertion.getMixedOffsets()[kRow],
+                     getRowsIfAny(written.insertion.getMixedSizes()[kRow]));
 }
 
 void WrittenRows::rewrite(RewriterBase &rewriter, const GroupRows &heads,
@@ -198,27 +221,33 @@ void WrittenRows::rewrite(RewriterBase &rewriter, const GroupRows &heads,
     head = math.add(head, heads.isByQueries ? rest : outer);
     query = heads.isByQueries ? outer : rest;
   } else {
+    if (heads.isByQueries) {
+      setBehind(place[kRow]);
+      IndexMath math(rewriter, loc);
+      query = math.truncDiv(place[kRow], math.constant(heads.heads));
+    }
     // A choice stays one: it says whether the tile is written at all.
     setBehind(sizes[kRow]);
     IndexMath math(rewriter, loc);
-    OpFoldResult outer = math.constant(heads.getOuter()),
+    OpFoldResult outer = math.truncDiv(getRowsIfAny(sizes[kRow]),
+                                       math.constant(heads.getInner())),
                  none = math.constant(0);
-    if (arith::SelectOp choice = getChoice(sizes[kRow], heads.getAll())) {
-      bool isAll = !isConstantIntValue(choice.getTrueValue(), 0);
-      outer = math.select(choice.getCondition(), isAll ? outer : none,
-                          isAll ? none : outer);
+    if (arith::SelectOp choice = getChoice(sizes[kRow])) {
+      bool isAny = !isConstantIntValue(choice.getTrueValue(), 0);
+      outer = math.select(choice.getCondition(), isAny ? outer : none,
+                          isAny ? none : outer);
     }
     rewriter.setInsertionPoint(loop.getTerminator());
-    source = splitRows(rewriter, loc, source, outer, heads.getInner());
-    sizes[kHead] = outer;
-    sizes[kRow] = rewriter.getIndexAttr(heads.getInner());
-    if (!heads.isByQueries) {
-      source = swapWithNext(rewriter, loc, source, kHead);
-      std::swap(sizes[kHead], sizes[kRow]);
-    }
+    source = swapWithNext(
+        rewriter, loc,
+        splitRows(rewriter, loc, source, outer, heads.getInner()), kHead);
+    sizes[kHead] = rewriter.getIndexAttr(heads.getInner());
+    sizes[kRow] = outer;
   }
-  place[kHead] = query;
-  place[kRow] = head;
+  if (!heads.isByQueries)
+    std::swap(head, query);
+  place[kHead] = head;
+  place[kRow] = query;
   if (slice && isRow()) {
     auto row = tensor::ExtractSliceOp::create(rewriter, loc, slice.getType(),
                                               output, place, sizes, ones);
@@ -236,8 +265,9 @@ void WrittenRows::rewrite(RewriterBase &rewriter, const GroupRows &heads,
       insertion, source, output, place, sizes, ones);
 }
 
-bool fovea::attn::fuseHeadsOfResult(RewriterBase &rewriter, scf::ForallOp loop,
-                                    unsigned number) {
+/// Does so for one result of `loop`.
+static bool fuseHeadsOfResult(RewriterBase &rewriter, scf::ForallOp loop,
+                              unsigned number) {
   std::optional<Ungrouping> heads = Ungrouping::get(loop.getResult(number));
   if (!heads)
     return false;
@@ -262,7 +292,15 @@ bool fovea::attn::fuseHeadsOfResult(RewriterBase &rewriter, scf::ForallOp loop,
   IndexMath math(rewriter, loop.getLoc());
   SmallVector<OpFoldResult> sizes =
       tensor::getMixedSizes(rewriter, loop.getLoc(), first);
-  sizes[kRow] = math.mul(sizes[kHead], math.constant(heads->heads));
+  OpFoldResult all = math.mul(sizes[kHead], math.constant(heads->heads));
+  if (heads->isByQueries) {
+    AffineExpr rows = rewriter.getAffineSymbolExpr(0);
+    sizes[kRow] = affine::makeComposedFoldedAffineApply(
+        rewriter, loop.getLoc(), rows.floorDiv(heads->heads), {sizes[kRow]});
+    sizes[kHead] = all;
+  } else {
+    sizes[kRow] = all;
+  }
   init = emptyOf(rewriter, loop.getLoc(), type, sizes);
   if (before) {
     before->rewrite(rewriter, *heads, init);
@@ -275,6 +313,14 @@ bool fovea::attn::fuseHeadsOfResult(RewriterBase &rewriter, scf::ForallOp loop,
   for (Operation *op : llvm::reverse(ops))
     rewriter.eraseOp(op);
   return true;
+}
+
+bool fovea::attn::fuseHeadsOfResults(RewriterBase &rewriter,
+                                     scf::ForallOp loop) {
+  bool isChanged = false;
+  for (unsigned number : llvm::seq(loop.getNumResults()))
+    isChanged |= fuseHeadsOfResult(rewriter, loop, number);
+  return isChanged;
 }
 
 //===----------------------------------------------------------------------===//
@@ -312,43 +358,55 @@ static void fuseHeadsOfQuery(RewriterBase &rewriter, scf::ForallOp loop,
   else
     swap.reset();
   auto expand = split ? split.getDefiningOp<tensor::ExpandShapeOp>() : nullptr;
+  RankedTensorType type = slice.getType();
   if (!expand || expand.getSrcType().getRank() != kRank ||
+      type.getRank() != kRank ||
       expand.getReassociationIndices() != getGroupsWithPair(kRank, kHead) ||
       collapse.getReassociationIndices() != getGroupsWithPair(kRank, kRow))
     return;
   GroupRows heads = {expand.getResultType().getDimSize(kRow),
                      expand.getResultType().getDimSize(kRow + 1),
                      swap.has_value()};
-  RankedTensorType type = slice.getType();
   SmallVector<OpFoldResult> place = slice.getMixedOffsets(),
                             sizes = slice.getMixedSizes();
-  if (ShapedType::isDynamic(heads.heads) ||
-      ShapedType::isDynamic(heads.queries) ||
-      !llvm::isPowerOf2_64(heads.getInner()) || !slice.hasUnitStride() ||
-      type.getRank() != kRank ||
-      type.getShape().drop_back() != ArrayRef<int64_t>{1, 1, heads.getAll()})
+  OpFoldResult rows = sizes[kRow];
+  if (ShapedType::isDynamic(heads.heads) || !slice.hasUnitStride() ||
+      !isConstantIntValue(sizes[kBatch], 1) ||
+      !isConstantIntValue(sizes[kHead], 1) || !heads.isBox(place[kRow], rows))
     return;
   rewriter.setInsertionPoint(slice);
   Location loc = slice.getLoc();
   IndexMath math(rewriter, loc);
-  place[kHead] = math.mul(place[kHead], math.constant(heads.heads));
-  place[kRow] = math.constant(0);
-  sizes[kHead] = rewriter.getIndexAttr(heads.heads);
-  sizes[kRow] = rewriter.getIndexAttr(heads.queries);
-  Value part = tensor::ExtractSliceOp::create(
-      rewriter, loc,
-      type.clone({1, heads.heads, heads.queries, type.getDimSize(kFeature)}),
-      expand.getSrc(), place, sizes, slice.getMixedStrides());
-  if (heads.isByQueries)
+  OpFoldResult group = math.constant(heads.heads);
+  place[kHead] = math.mul(place[kHead], group);
+  sizes[kHead] = group;
+  // Of heads one after another a tile has all queries.
+  if (heads.isByQueries) {
+    place[kRow] = math.truncDiv(place[kRow], group);
+    sizes[kRow] = math.truncDiv(rows, group);
+  } else {
+    place[kRow] = math.constant(0);
+    sizes[kRow] = math.constant(heads.queries);
+  }
+  // The heads of a query may be neighbours as they come.
+  Value queries = expand.getSrc();
+  std::optional<Transposition> before =
+      Transposition::get(queries.getDefiningOp());
+  bool areNeighbours = heads.isByQueries && before &&
+                       before->permutation == getSwap(kRank, kHead);
+  if (areNeighbours) {
+    queries = before->input;
+    std::swap(place[kHead], place[kRow]);
+    std::swap(sizes[kHead], sizes[kRow]);
+  }
+  Value part = tensor::ExtractSliceOp::create(rewriter, loc, queries, place,
+                                              sizes, slice.getMixedStrides());
+  if (heads.isByQueries && !areNeighbours)
     part = swapWithNext(rewriter, loc, part, kHead);
-  Value flat = tensor::CollapseShapeOp::create(
-      rewriter, loc, part, getGroupsWithPair(kRank - 1, kHead));
-  Value rows =
-      expandShape(rewriter, loc, flat, getGroupsWithPair(kRank - 1, kBatch),
-                  slice.getMixedSizes());
+  Value joined = joinRows(rewriter, loc, part, type, rows);
   Value whole = slice.getSource();
-  rewriter.replaceOp(slice, rows);
-  keepWhole(rewriter, loop, rows, whole);
+  rewriter.replaceOp(slice, joined);
+  keepWhole(rewriter, loop, joined, whole);
 }
 
 void fovea::attn::fuseHeadsOfQueries(RewriterBase &rewriter,

@@ -120,21 +120,6 @@ HeadRows HeadRows::get(Value tensor, bool isToRows) {
   return {expand.getSrc(), group, {expand, transpose->op, collapse}};
 }
 
-/// Returns `heads`, [1, group, n, ...], as rows of one head of `type`, [1, 1,
-/// n * group, ...].
-static Value toRows(OpBuilder &builder, Location loc, Value heads,
-                    RankedTensorType type, OpFoldResult rows) {
-  int64_t rank = type.getRank();
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, heads);
-  sizes[kHead] = builder.getIndexAttr(1);
-  sizes[kRow] = rows;
-  Value flat = tensor::CollapseShapeOp::create(
-      builder, loc, swapWithNext(builder, loc, heads, kHead),
-      getGroupsWithPair(rank - 1, kHead));
-  return tensor::ExpandShapeOp::create(builder, loc, type, flat,
-                                       getGroupsWithPair(rank - 1, 0), sizes);
-}
-
 //===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//
@@ -543,7 +528,9 @@ static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
       slice.getMixedStrides());
   if (heads.group > 1)
     rowsOfTile =
-        toRows(rewriter, slice.getLoc(), rowsOfTile, slice.getType(), count);
+        joinRows(rewriter, slice.getLoc(),
+                 swapWithNext(rewriter, slice.getLoc(), rowsOfTile, kHead),
+                 slice.getType(), count);
   Value whole = slice.getSource();
   rewriter.replaceOp(slice, rowsOfTile);
   keepWhole(rewriter, loop, rowsOfTile, whole);
