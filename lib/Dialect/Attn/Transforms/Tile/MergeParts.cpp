@@ -393,6 +393,11 @@ static MergedRow mergeByThreads(OpBuilder &builder, Location loc,
   return results;
 }
 
+int64_t fovea::attn::getUsualParts(int64_t queryTile, int64_t split) {
+  constexpr int64_t kFewRows = 64;
+  return queryTile <= kFewRows ? split : std::min(split, kFewParts);
+}
+
 MergedRow fovea::attn::mergeParts(OpBuilder &builder, Location loc,
                                   const RowParts &row, Value count,
                                   int64_t usual, Value room, FloatType lse) {

@@ -26,6 +26,12 @@ struct RowParts {
   mlir::Value outputs, lses, rests;
 };
 
+/// Returns the usual number of parts of a row of several, where tiles of so many
+/// queries have up to `split` parts each: all where there are few rows, since
+/// their tile is the only one then. Of more all tiles have as many parts
+/// together, each a few, but far more rows are merged.
+int64_t getUsualParts(int64_t queryTile, int64_t split);
+
 /// Emits the sum of the first `count` of the parts of `row`, at least one, in
 /// an order that does not depend on `count`: that of the parts, or, if `usual`
 /// is not 0, the usual number of parts of a row of several, that of the sums of

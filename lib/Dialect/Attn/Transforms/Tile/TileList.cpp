@@ -8,6 +8,7 @@
 #include "TileList.h"
 
 #include "../ItemSlice.h"
+#include "MergeParts.h"
 #include "TilePacked.h"
 #include "TileParts.h"
 #include "TileWork.h"
@@ -411,10 +412,7 @@ OpFoldResult ListedLoop::getRow(IndexMath &math, OpFoldResult tile) {
 /// Returns its results.
 SmallVector<Value> ListedLoop::merge(RewriterBase &rewriter,
                                      scf::ForallOp listed) {
-  // Tiles of few rows are for the only one that there is. Of more all have as
-  // many parts together, each a few, but far more rows are merged.
-  constexpr int64_t kFewRows = 64, kFewParts = 4;
-  int64_t usual = queryTile <= kFewRows ? split : kFewParts;
+  int64_t usual = getUsualParts(queryTile, split);
   IndexMath math(rewriter, loop.getLoc());
   OpFoldResult zero = math.constant(0);
   OpFoldResult most = math.min(size, math.constant(getMostParted()));

@@ -144,7 +144,9 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
   WorkList list;
   list.partSize = schedule.getSplitSize();
   if (schedule.getWarps())
-    list.usualParts = list.partSize ? kUsualParts : schedule.getSplit();
+    list.usualParts = list.partSize ? kUsualParts
+                                    : getUsualParts(schedule.getQueryTile(),
+                                                    schedule.getSplit());
   IndexMath math(rewriter, loc);
   OpFoldResult split = getSplit(math, batches, queries, schedule);
   if (IndexMath::constantOf(batches) || !readsByBatch(mask)) {
