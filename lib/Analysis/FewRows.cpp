@@ -47,6 +47,14 @@ static FewRowsOfCodes findFewPacked(func::FuncOp function, AttentionOp op,
   return codes;
 }
 
+/// Returns the most queries of a sequence that such a code serves, of so many
+/// rows each: as many as it is made for, and where heads are rows those of two
+/// of its tiles (H200, 32 heads on 8, 32 queries on 4k: 15.5 us, by one tile of
+/// the next code 18.1).
+static int64_t getMostQueries(size_t number, int64_t rows) {
+  return FewRows::kTypical[number] * (rows > 1 ? 2 : 1) / rows;
+}
+
 FewRowsOfCodes fovea::findFewRows(func::FuncOp function,
                                   machine::TargetAttr target,
                                   const ScheduleOptions &options) {
@@ -84,7 +92,7 @@ FewRowsOfCodes fovea::findFewRows(func::FuncOp function,
     // Of more tiles each has no two parts that are busy at once.
     few.mostTiles = target.getCores() / (2 * query.getDimSize(1));
     if (number + 1 < codes.size())
-      few.mostQueries = FewRows::kTypical[number] / rows;
+      few.mostQueries = getMostQueries(number, rows);
     LDBG() << function.getName() << ": up to " << few.mostTiles
            << " tiles of a head have " << schedule;
     next = schedule;

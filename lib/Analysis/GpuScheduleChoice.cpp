@@ -356,21 +356,27 @@ static void shareQueries(AttentionShape &shape, AttentionOp op, int64_t added) {
   shape.queries = rows;
 }
 
+/// Returns true if the heads of a group are rows of a batch's queries, not of
+/// those of sequences that lie packed.
+static bool areHeadsOfBatch(AttentionOp op) {
+  return countRowsOfQuery(op) > 1 && !getPackedQueries(op);
+}
+
 /// The queries that are usually added to a cache at once.
 static constexpr int64_t kUsualAdded = 1024;
 
 /// Returns how many of them schedules are for: in code for short lengths a few
-/// where the heads of a group are rows, as this is what they are rows for.
+/// where the heads of a group are rows, as this is what they are rows for, with
+/// or without a cache.
 static int64_t getAdded(AttentionOp op, const ScheduleOptions &options) {
   constexpr int64_t kFewAdded = 64;
   bool isForShort =
       options.typicalLength && options.typicalLength < kUsualLength;
-  return isForShort && countRowsOfQuery(op) > 1 && !getPackedQueries(op)
-             ? kFewAdded
-             : kUsualAdded;
+  return isForShort && areHeadsOfBatch(op) ? kFewAdded : kUsualAdded;
 }
 
-/// Lets one sequence have so few rows, of as many keys as long caches have.
+/// Lets one sequence have so few rows, of as many keys as long caches have; of
+/// twice as many where heads are rows, as more tiles share the parts of one.
 static void limitToRows(AttentionShape &shape, AttentionOp op, int64_t rows) {
   constexpr int64_t kLongCache = 8192;
   RankedTensorType query = op.getQuery().getType();
@@ -379,7 +385,7 @@ static void limitToRows(AttentionShape &shape, AttentionOp op, int64_t rows) {
   if (query.isDynamicDim(2))
     shape.queries = rows;
   if (op.getKey().getType().isDynamicDim(2))
-    shape.keys = kLongCache;
+    shape.keys = areHeadsOfBatch(op) ? 2 * kLongCache : kLongCache;
 }
 
 /// Returns true if blocks should get tiles when they are free, since these
@@ -613,7 +619,7 @@ static AttentionShape getPricedShape(AttentionOp op, machine::TargetAttr target,
     limitToSequences(shape, op.getMask());
   if (rows)
     limitToRows(shape, op, rows);
-  else if (needs.hasLengths)
+  else if (needs.hasLengths || added < kUsualAdded)
     shareQueries(shape, op, added);
   return shape;
 }
@@ -657,6 +663,9 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
   // A few packed queries, as of a prompt, or of sequences that decode.
   bool areParts = options.typicalRows && getPackedQueries(op) &&
                   order == WorkOrder::LongestFirst && !op.getInitLse();
+  // More queries have more tiles, which share the parts of one, so that there
+  // are more of them than keys fill.
+  bool areFewHeads = options.typicalRows && areHeadsOfBatch(op);
   std::optional<KeyOrder> keys = getStaleOrder(op, growth, shape);
   // Where softmax takes longer than products, and a mask is in its way, steps
   // with an earlier maximum gain nothing with three groups of warps (d = 64,
@@ -768,6 +777,9 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
             objection = "has a third group of warps without WGMMA";
           else if (hasIdleGroup(candidate, shape))
             objection = "has a group of warps without a query";
+          else if (areFewHeads &&
+                   candidate.getQueryTile() < options.typicalRows)
+            objection = "has fewer rows than code for few is for";
           else if (getUnrolled(candidate, shape) > kLargestUnrolled)
             objection = "has too much code";
           if (!objection.empty()) {
@@ -792,7 +804,8 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
           }
           if (!splitSize && !areParts)
             appendSplits(choices, candidate, shape, footprint, target,
-                         /*isAnyLength=*/sharedKeys && hasAnyLength);
+                         /*isAnyLength=*/(sharedKeys || areFewHeads) &&
+                             hasAnyLength);
           for (ScheduleAttr choice : llvm::to_vector(choices))
             if (ScheduleAttr inTurn = getInTurn(choice, shape, footprint)) {
               if (inTurn.getProducts() == choice.getProducts())
