@@ -386,7 +386,10 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
     """Attends to a cache that has all keys but `new` ones, which are written as
     `rows`. Returns the output and the log-sum-exp in the shapes of the public
     function."""
-    is_packed = cu_seqlens_q is not None
+    # The queries of one sequence are a batch of one, in which some may not count.
+    is_one = cu_seqlens_q is not None and new is None and batch == 1 and (
+        not torch.compiler.is_dynamo_compiling())
+    is_packed = cu_seqlens_q is not None and not is_one
     added = 0 if new is None else new.added
     lifted = []
 
@@ -427,6 +430,12 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
 
         def position(b, i):
             return i + end(b) - (cu_seqlens_q[b + 1] - cu_seqlens_q[b])
+    elif is_one:
+        masks += [lambda b, h, i, j: i >= cu_seqlens_q[0],
+                  lambda b, h, i, j: i < cu_seqlens_q[1]]
+
+        def position(b, i):
+            return i + end(b) - cu_seqlens_q[1]
     elif added is None:
         length = lift(q.shape[1])
 
@@ -445,29 +454,33 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
     if cache_leftpad is not None:
         masks.append(lambda b, h, i, j: j >= cache_leftpad[b])
     masks += options.make_masks(position)
-    captures = [x for x in (cache_leftpad, cache_seqlens) if isinstance(x, Tensor)]
+    if cu_seqlens_q is None:
+        query = q.transpose(1, 2)
+    else:
+        query = q.transpose(0, 1)[None]
+    rows_of_one = cu_seqlens_q if is_one else None
     if not is_packed and rows is None and page_table is None and (
             cache_batch_idx is None and k_cache.dtype == q.dtype):
+        captures = [x for x in (cache_leftpad, cache_seqlens, rows_of_one)
+                    if isinstance(x, Tensor)]
         output, lse = options.attend(
-            *(x.transpose(1, 2) for x in (q, k_cache[:batch], v_cache[:batch])),
-            ("cache", cache_leftpad is None, isinstance(cache_seqlens, Tensor)), masks,
-            False, captures, lifted, arguments=arguments)
-        return output.transpose(1, 2), lse
-    if page_table is None and cache_batch_idx is None:
-        k_cache, v_cache = k_cache[:batch], v_cache[:batch]
-    gathers = {"pages": page_table, "slots": cache_batch_idx, "new": rows,
-               "value_scale": options.value_scale}
-    if is_packed:
-        query = q.transpose(0, 1)[None]
-        gathers["starts"] = cu_seqlens_q
-        gathers["longest"] = operator.index(max_seqlen_q)
+            query, *(x[:batch].transpose(1, 2) for x in (k_cache, v_cache)),
+            ("cache", cache_leftpad is None, isinstance(cache_seqlens, Tensor), is_one),
+            masks, False, captures, lifted, arguments=arguments)
     else:
-        query = q.transpose(1, 2)
-    output, lse = options.attend_rows(query, k_cache, v_cache, masks, gathers,
-                                      cache_leftpad, cache_seqlens, arguments)
-    if is_packed:
-        return output[0].transpose(0, 1), lse[0] if options.wants_lse else None
-    return output.transpose(1, 2), lse
+        if page_table is None and cache_batch_idx is None:
+            k_cache, v_cache = k_cache[:batch], v_cache[:batch]
+        gathers = {"pages": page_table, "slots": cache_batch_idx, "new": rows,
+                   "value_scale": options.value_scale}
+        if is_packed:
+            gathers["starts"] = cu_seqlens_q
+            gathers["longest"] = operator.index(max_seqlen_q)
+        output, lse = options.attend_rows(
+            query, k_cache, v_cache, masks, gathers,
+            (cache_leftpad, cache_seqlens, rows_of_one), arguments)
+    if cu_seqlens_q is None:
+        return output.transpose(1, 2), lse
+    return output[0].transpose(0, 1), lse[0] if options.wants_lse else None
 
 
 #--- Checks -------------------------------------------------------------------

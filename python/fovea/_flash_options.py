@@ -173,12 +173,12 @@ class Options:
         note.append(write_length(query.shape[2], query.is_cuda))
         return _memo.open_by(tuple(note), tensors, numbers)
 
-    def attend_rows(self, query, key, value, masks, gathers, first, count, arguments):
-        """Attention whose rows a graph gathers, see `GatherTracer`, of sequences that
-        begin at the key `first` and have so many, tensors, a number, or None."""
+    def attend_rows(self, query, key, value, masks, gathers, read, arguments):
+        """Attention whose rows a graph gathers, see `GatherTracer`. `read` is what masks
+        read beside positions: tensors, numbers, or None."""
         call = None
         if not is_watched():
-            call = self._open_rows(query, key, value, gathers, first, count)
+            call = self._open_rows(query, key, value, gathers, read)
         found = call and call.run()
         if not found:
             return self._trace_rows(query, key, value, masks, gathers, call)
@@ -186,10 +186,10 @@ class Options:
         note_writes(key, value, gathers["new"] is not None)
         return found
 
-    def _open_rows(self, query, key, value, gathers, first, count):
+    def _open_rows(self, query, key, value, gathers, read):
         """Returns the call, None if it cannot be kept in a memo."""
         new = gathers["new"]
-        given = [first, count, self.sinks, self.key_scale,
+        given = [*read, self.sinks, self.key_scale,
                  *(x for name, x in gathers.items() if name != "new"),
                  *(() if new is None else new.operands)]
         note, tensors, places = [*self._note("rows")], [query, key, value], {}

@@ -4,12 +4,7 @@
 FlashAttention's rule: an error at most twice that of PyTorch's own attention in
 the type of the operands, beside attention in f64."""
 
-import ctypes
-import itertools
-import math
-import mmap
 import random
-import sys
 
 import pytest
 
@@ -17,76 +12,10 @@ torch = pytest.importorskip("torch", "2.11")
 
 import fovea
 from fovea import _append, _flash_options, _gather, _native, _operator, _regions
+from flash import attend, check, check_lse, find_keep, integers, pack, randn
 from mods import DEVICE
 
 NAN = float("nan")
-
-
-def find_keep(length, kv_length, causal=False, window=(-1, -1), chunk=0,
-              leftpad=0):
-    """The keys that queries see, those in front of `leftpad` removed."""
-    i = torch.arange(length, device=DEVICE)[:, None] + kv_length - length
-    j = torch.arange(kv_length, device=DEVICE)[None]
-    keep = (j >= leftpad) & (i == i)
-    left, right = window
-    if causal:
-        right = 0
-    if left >= 0:
-        keep &= j >= i - left
-    if right >= 0:
-        keep &= j <= i + right
-    if chunk:
-        start = i - i % chunk
-        keep &= (j >= start) & (j < start + chunk)
-    return keep
-
-
-def attend(q, k, v, keep, dtype=torch.float64, softcap=0.0, sinks=None,
-           scale=None):
-    """Attention of one sequence, `[S, H, D]`: the output and the log-sum-exp
-    `[H, S]`. In a narrow type scores and probabilities are rounded."""
-    q, k, v = (x.to(dtype) for x in (q, k, v))
-    group = q.shape[1] // max(k.shape[1], 1)
-    k, v = (x.repeat_interleave(group, 1) for x in (k, v))
-    scale = q.shape[-1]**-0.5 if scale is None else scale
-    scores = torch.einsum("qhd,khd->hqk", q * scale, k)
-    if softcap:
-        scores = softcap * torch.tanh(scores / softcap)
-    wide = scores.to(torch.promote_types(dtype, torch.float32))
-    wide = wide.masked_fill(~keep, -math.inf)
-    if sinks is not None:
-        column = sinks.to(wide.dtype)[:, None, None].expand(*wide.shape[:2], 1)
-        wide = torch.cat([wide, column], -1)
-    lse = torch.logsumexp(wide, -1)
-    weights = torch.where(torch.isfinite(lse)[..., None],
-                          torch.exp(wide - lse.nan_to_num(neginf=0)[..., None]), 0)
-    weights = weights[..., :k.shape[0]].to(dtype)
-    return torch.einsum("hqk,khd->qhd", weights, v), lse
-
-
-def check(found, exact, own):
-    """FlashAttention's rule."""
-    assert found.isfinite().all() and found.shape == exact.shape
-    error, allowed = ((x.double() - exact).abs() for x in (found, own))
-    if error.numel():
-        assert error.max() <= 2 * allowed.max() + 1e-5
-        assert error.mean() <= 1.5 * allowed.mean() + 1e-6
-
-
-def check_lse(found, exact):
-    assert found.dtype == torch.float32
-    both = exact.isneginf() & found.isneginf()
-    assert torch.allclose(found.double().masked_fill(both, 0),
-                          exact.masked_fill(both, 0), atol=2e-4, rtol=2e-4)
-
-
-def randn(*shape, dtype=torch.bfloat16, seed=0):
-    torch.manual_seed(seed)
-    return torch.randn(*shape, dtype=torch.float32).to(dtype).to(DEVICE)
-
-
-def integers(values, dtype=torch.int32):
-    return torch.tensor(values, dtype=dtype, device=DEVICE)
 
 
 #--- flash_attn_func ----------------------------------------------------------
@@ -147,10 +76,6 @@ def test_func_gradients():
 
 
 #--- flash_attn_varlen_func ---------------------------------------------------
-
-def pack(lengths):
-    return integers([0, *itertools.accumulate(lengths)])
-
 
 VARLEN = [
     ([1], [1]), ([3, 0, 7], [3, 0, 7]), ([64, 1, 65], [64, 63, 129]),
@@ -417,126 +342,6 @@ def test_kvcache(case):
         own, _ = attend(turned[b], k, v, keep, torch.bfloat16)
         check(part[0], exact, own)
         check_lse(part[1], exact_lse)
-
-
-def attend_packed(lengths, kv_lengths, size, page=0, heads=16, group=4, **options):
-    """Many queries, packed, on caches of which what lies behind a length is NaN:
-    checks each sequence."""
-    kv_heads = heads // group
-    batch, room = len(lengths), max(*kv_lengths, 1)
-    queries = [randn(n, heads, size, seed=9 + b) for b, n in enumerate(lengths)]
-    rows = [[randn(n, kv_heads, size, seed=50 * kind + b)
-             for b, n in enumerate(kv_lengths)] for kind in (1, 2)]
-    count = -(-room // page) if page else 1
-    table = torch.randperm(batch * count).view(batch, count)
-    caches = []
-    for kind in rows:
-        cache = torch.full((batch, count * (page or room), kv_heads, size), NAN,
-                           dtype=kind[0].dtype, device=DEVICE)
-        for b, keys in enumerate(kind):
-            cache[b, :len(keys)] = keys
-        if page:
-            pages = cache.view(batch * count, page, kv_heads, size)
-            cache = torch.empty_like(pages)
-            cache[table.flatten().to(DEVICE)] = pages
-        caches.append(cache)
-    if page:
-        options["page_table"] = integers(table.tolist())
-    options.setdefault("max_seqlen_q", max(lengths))
-    found, lse = fovea.flash_attn_with_kvcache(
-        torch.cat(queries), *caches, cache_seqlens=integers(kv_lengths),
-        cu_seqlens_q=pack(lengths), return_softmax_lse=True, **options)
-    for b, at in enumerate(itertools.accumulate([0, *lengths[:-1]])):
-        one = lengths[b]
-        keep = find_keep(one, kv_lengths[b], options.get("causal"))
-        exact, exact_lse = attend(queries[b], rows[0][b], rows[1][b], keep)
-        own, _ = attend(queries[b], rows[0][b], rows[1][b], keep, torch.bfloat16)
-        check(found[at:at + one], exact, own)
-        check_lse(lse[:, at:at + one], exact_lse)
-
-
-@pytest.mark.parametrize("size", [64, 128])
-@pytest.mark.parametrize("page", [0, 16])
-@pytest.mark.parametrize("lengths, kv_lengths", [
-    ([300, 0, 1, 129, 64], [300, 40, 77, 200, 64]),
-    ([0, 0, 257], [0, 90, 257]), ([140], [0]), ([20, 190], [310, 190])])
-def test_kvcache_packed_prefill(size, page, lengths, kv_lengths):
-    attend_packed(lengths, kv_lengths, size, page, causal=True)
-
-
-@pytest.mark.parametrize("size, page, group", [(64, 0, 4), (128, 16, 4), (128, 0, 1)])
-@pytest.mark.parametrize("lengths, kv_lengths", [
-    ([40], [2500]), ([3, 1, 0, 20, 1], [2100, 500, 700, 2304, 0]),
-    ([2, 2, 2], [3000, 40, 2048])])
-def test_kvcache_packed_few(size, page, group, lengths, kv_lengths):
-    """A few queries on many keys, of which tiles have parts on a GPU."""
-    attend_packed(lengths, kv_lengths, size, page, group=group, causal=True)
-
-
-def test_kvcache_packed_all_keys():
-    attend_packed([130, 3, 0, 70], [90, 5, 8, 200], 64)
-
-
-def test_kvcache_packed_longest():
-    """The largest number of queries may be said to be far more."""
-    attend_packed([30, 20], [60, 20], 64, causal=True, max_seqlen_q=10**12)
-
-
-def test_kvcache_packed_starts():
-    """Starts that lie outside of the queries, or decrease, reach no other memory."""
-    q = randn(200, 16, 64)
-    k, v = (randn(4, 90, 4, 64, seed=seed) for seed in (1, 2))
-    for starts in ([0, 100, 50, 150, 200], [-5, 10, 20, 1000, 2000],
-                   [2**31 - 1, -2**31, 5, 100, 200], [200] * 5):
-        found = fovea.flash_attn_with_kvcache(
-            q, k, v, cache_seqlens=integers([90, -1, 200, 5]),
-            cu_seqlens_q=integers(starts), max_seqlen_q=150, causal=True)
-        assert found.shape == q.shape
-    starts = integers([20, 60, 60, 150, 200])
-    found = fovea.flash_attn_with_kvcache(
-        q, k, v, cu_seqlens_q=starts, max_seqlen_q=90, causal=True)
-    for b in (0, 2, 3):
-        rows = slice(int(starts[b]), int(starts[b + 1]))
-        keep = find_keep(rows.stop - rows.start, 90, True)
-        exact, _ = attend(q[rows], k[b], v[b], keep)
-        check(found[rows], exact, attend(q[rows], k[b], v[b], keep, q.dtype)[0])
-
-
-def put_beside_unreadable(tensor, is_behind):
-    """A copy in a CPU's memory, behind or in front of a page that cannot be read."""
-    page, size = mmap.PAGESIZE, tensor.nbytes
-    room = -(-size // page) * page
-    memory = mmap.mmap(-1, room + page)
-    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    protect = ctypes.CDLL(None, use_errno=True).mprotect
-    assert not protect(ctypes.c_void_p(address + (0 if is_behind else room)),
-                       ctypes.c_size_t(page), 0)
-    copy = torch.frombuffer(memory, dtype=tensor.dtype, count=tensor.numel(),
-                            offset=page if is_behind else room - size)
-    return copy.view(tensor.shape).copy_(tensor)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="protects pages by mprotect")
-@pytest.mark.parametrize("is_behind", [True, False])
-@pytest.mark.parametrize("starts", [[0, 0, 100, 200, 200], [0] * 5, [200] * 5,
-                                    [0, 30, 30, 63, 200]])
-def test_kvcache_packed_reads_no_other_memory(starts, is_behind):
-    """On a CPU, where a sequence without a query begins with the first one, or behind
-    the last."""
-    q, k, v = (put_beside_unreadable(x.cpu(), is_behind) for x in (
-        randn(200, 16, 64), randn(4, 90, 4, 64), randn(4, 90, 4, 64, seed=2)))
-    lengths = torch.tensor([90, 0, 33, 5], dtype=torch.int32)
-    found = fovea.flash_attn_with_kvcache(
-        q, k, v, cache_seqlens=lengths, max_seqlen_q=150, causal=True,
-        cu_seqlens_q=torch.tensor(starts, dtype=torch.int32))
-    for b, length in enumerate(lengths.tolist()):
-        rows = slice(starts[b], starts[b + 1])
-        if rows.start == rows.stop:
-            continue
-        one = [x.to(DEVICE) for x in (q[rows], k[b, :length], v[b, :length])]
-        keep = find_keep(rows.stop - rows.start, length, True)
-        check(found[rows].to(DEVICE), attend(*one, keep)[0],
-              attend(*one, keep, q.dtype)[0])
 
 
 @pytest.mark.parametrize("pages", [False, True])
