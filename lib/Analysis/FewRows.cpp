@@ -47,13 +47,10 @@ static FewRowsOfCodes findFewPacked(func::FuncOp function, AttentionOp op,
   return codes;
 }
 
-/// Returns the most queries of a sequence that such a code serves, of so many
-/// rows each: as many as it is made for, and where heads are rows those of two
-/// of its tiles (H200, 32 heads on 8, 32 queries on 4k: 15.5 us, by one tile of
-/// the next code 18.1).
-static int64_t getMostQueries(size_t number, int64_t rows) {
-  return FewRows::kTypical[number] * (rows > 1 ? 2 : 1) / rows;
-}
+/// The most tiles whose rows are heads of a group that code for the fewest rows
+/// serves (H200, 32 heads on 8, us, by it and by the next one: 1 x 32 on 4k
+/// 13.8 and 18.1, 2 x 32 on 8k 35.8 and 31.8, 4 x 24 on 4k 38.4 and 31.5).
+static constexpr int64_t kMostTilesOfHeads = 2;
 
 FewRowsOfCodes fovea::findFewRows(func::FuncOp function,
                                   machine::TargetAttr target,
@@ -91,8 +88,14 @@ FewRowsOfCodes fovea::findFewRows(func::FuncOp function,
            std::max<int64_t>(schedule.getQueryTile() / rows, 1)};
     // Of more tiles each has no two parts that are busy at once.
     few.mostTiles = target.getCores() / (2 * query.getDimSize(1));
-    if (number + 1 < codes.size())
-      few.mostQueries = getMostQueries(number, rows);
+    if (number + 1 < codes.size()) {
+      few.mostQueries = FewRows::kTypical[number];
+      // Of rows that are heads all are one sequence's.
+      if (rows > 1) {
+        few.mostTiles = std::min(few.mostTiles, kMostTilesOfHeads);
+        few.mostQueries = kMostTilesOfHeads * few.tile;
+      }
+    }
     LDBG() << function.getName() << ": up to " << few.mostTiles
            << " tiles of a head have " << schedule;
     next = schedule;

@@ -77,6 +77,14 @@ def test_strategies_are_described(place):
     assert sorted(set(named)) == sorted(fovea.STRATEGIES)
 
 
+def test_operands_that_are_known_ahead(operands):
+    """Tensors, shapes, numbers, and what no call may have."""
+    text = Case(mask="causal").text
+    for known in (operands, [x.shape for x in operands], operands[:1], [1, 2.5, ()]):
+        attend = fovea.compile(text, operands=known)
+        assert np.array_equal(attend(*operands), fovea.compile(text)(*operands))
+
+
 def test_results_own_their_memory(attend, operands):
     result = attend(*operands)
     view = result[0, 0]
@@ -266,6 +274,8 @@ class TestErrors:
          "avx2 or generic"),
         ({"cpu": "abacus"}, "unknown processor 'abacus'"),
         ({"opt_level": 4}, "opt_level is 4; expected 0 to 3"),
+        ({"operands": [1, np.zeros((1,) * 9)]},
+         "operand 1 has rank 9; expected at most 8"),
     ])
     def test_options(self, options, message):
         with pytest.raises(fovea.Error) as error:

@@ -87,6 +87,25 @@ def test_both_passes_are_compiled_at_once(monkeypatch, swapped):
     assert pair.backward.name == "attention_backward"
 
 
+@pytest.mark.parametrize("is_native", [True, False])
+def test_texts_are_compiled_for_their_calls(monkeypatch, is_native):
+    """By the library's kernel, where there is one, and by Python."""
+    shapes = []
+
+    def compile_for(text, target, operands, **options):
+        shapes.append([tuple(getattr(x, "shape", x)) for x in operands[:3]])
+        return compile(text, target, **options)
+
+    compile = fovea.compile
+    monkeypatch.setattr(fovea, "compile", compile_for)
+    q, k, v, captures, numbers, text, _ = make_operands(lse=None)
+    text = text.replace("0.25", "0.2578125" if is_native else "0.265625")
+    attend = torch.ops.fovea.attention if is_native else _operator.run_forward
+    with torch.no_grad():
+        attend(q, k, v, captures, numbers, text, False)
+    assert shapes == [[tuple(x.shape) for x in (q, k, v)]]
+
+
 def test_fake_tensors():
     """Shapes, types and strides without data; nothing is compiled."""
     from torch._subclasses import FakeTensorMode

@@ -40,8 +40,10 @@ protected:
     return findAll(shape, attributes, line, keys).back();
   }
 
+  /// Finds them where heads may be rows of batches, as codes for few have them.
   FewRowsOfCodes findAll(StringRef shape, StringRef attributes = "",
-                         StringRef line = "", StringRef keys = "%k") {
+                         StringRef line = "", StringRef keys = "%k",
+                         bool areRows = false) {
     std::string text = llvm::formatv(R"(
 func.func @f(%lengths: tensor<?xi32>, %q: tensor<{0}x128xbf16>,
     %k: tensor<?x8x?x128xbf16>, %n: index) -> tensor<{0}x128xbf16> {{
@@ -58,6 +60,14 @@ func.func @f(%lengths: tensor<?xi32>, %q: tensor<{0}x128xbf16>,
 })",
                                      shape, attributes, line, keys);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    if (areRows) {
+      (*module)->setAttr(machine::kTargetAttrName, getTarget());
+      PassManager manager(&context);
+      AttnPackGroupsOptions batches;
+      batches.batches = true;
+      manager.addPass(createAttnPackGroups(batches));
+      EXPECT_TRUE(succeeded(manager.run(*module)));
+    }
     return findFewRows(*module->getOps<func::FuncOp>().begin(), getTarget(),
                        {});
   }
@@ -162,6 +172,28 @@ func.func @f(%lengths: tensor<?xi32>, %starts: tensor<?xi32>,
     return schedule;
   }
 };
+
+TEST_F(FewRowsTest, HaveTilesOfQueriesWhoseHeadsAreRows) {
+  FewRowsOfCodes codes = findAll("?x32x?", "", "", "%k", /*areRows=*/true);
+  for (const FewRows &rows : codes) {
+    ASSERT_TRUE(rows.batch);
+    EXPECT_EQ(rows.batch->operand, 1u);
+    EXPECT_EQ(rows.batch->dim, 0u);
+    EXPECT_EQ(rows.queries.operand, 1u);
+    EXPECT_EQ(rows.queries.dim, 2u);
+  }
+  // Four heads of a group are rows of tiles of 64 and of 128.
+  EXPECT_EQ(codes[0].tile, 16);
+  EXPECT_EQ(codes[1].tile, 32);
+  EXPECT_TRUE(codes[0].contain(1, 32, 8192));
+  EXPECT_FALSE(codes[0].contain(1, 33, 8192));
+  EXPECT_FALSE(codes[0].contain(2, 32, 8192));
+  // Eight tiles of eight heads of keys have two parts each.
+  EXPECT_TRUE(codes[1].contain(1, 256, 8192));
+  EXPECT_TRUE(codes[1].contain(8, 32, 8192));
+  EXPECT_FALSE(codes[1].contain(1, 257, 8192));
+  EXPECT_FALSE(codes[1].contain(8, 33, 8192));
+}
 
 TEST_F(FewRowsTest, AreThoseThatLeaveMultiprocessorsIdle) {
   FewRows rows = find("?x32x?");

@@ -7,9 +7,11 @@
 
 #include "fovea/Analysis/ShortLengths.h"
 
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Pipelines/Pipelines.h"
 
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <gtest/gtest.h>
@@ -36,6 +38,32 @@ protected:
     return findShortLengths(
         function, function,
         machine::getTypicalGpu(&context, *machine::GpuArch::find(gpu)), {});
+  }
+
+  /// Returns what is found for attention of 32 heads on as many of keys, where
+  /// the heads of a group may be rows in code for short lengths.
+  ShortLengths findOfGroups(int64_t kvHeads, int64_t headDim) {
+    std::string text = llvm::formatv(R"(
+func.func @f(%q: tensor<?x32x?x{1}xbf16>, %k: tensor<?x{0}x?x{1}xbf16>) -> tensor<?x32x?x{1}xbf16> {{
+  %o = attn.attention %q, %k, %k scale(0.125)
+    : tensor<?x32x?x{1}xbf16>, tensor<?x{0}x?x{1}xbf16>, tensor<?x{0}x?x{1}xbf16> -> tensor<?x32x?x{1}xbf16>
+  return %o : tensor<?x32x?x{1}xbf16>
+})",
+                                     kvHeads, headDim);
+    machine::TargetAttr target =
+        machine::getTypicalGpu(&context, *machine::GpuArch::find("sm_90a"));
+    OwningOpRef<ModuleOp> usual = parseSourceString<ModuleOp>(text, &context),
+                          forShort =
+                              parseSourceString<ModuleOp>(text, &context);
+    (*forShort)->setAttr(machine::kTargetAttrName, target);
+    PassManager manager(&context);
+    AttnPackGroupsOptions batches;
+    batches.batches = true;
+    manager.addPass(createAttnPackGroups(batches));
+    EXPECT_TRUE(succeeded(manager.run(*forShort)));
+    return findShortLengths(*usual->getOps<func::FuncOp>().begin(),
+                            *forShort->getOps<func::FuncOp>().begin(), target,
+                            {});
   }
 
   MLIRContext context;
@@ -68,6 +96,20 @@ TEST_F(ShortLengthsTest, AreThoseThatLongTilesFillBadly) {
     EXPECT_TRUE(lengths.contain(length)) << length;
   for (int64_t length : {0, 768, 960, 1025, 1536, 2049, 4096, 1 << 20})
     EXPECT_FALSE(lengths.contain(length)) << length;
+}
+
+TEST_F(ShortLengthsTest, AreThoseOfGroupsThatTilesOfHeadsFillBadly) {
+  ShortLengths lengths = findOfGroups(/*kvHeads=*/8, /*headDim=*/64);
+  ASSERT_EQ(lengths.places.size(), 1u);
+  EXPECT_EQ(lengths.places[0].operand, 0u);
+  EXPECT_EQ(lengths.places[0].dim, 2u);
+  // A tile of 256 rows has that many queries of a head, or 64 of four heads.
+  for (int64_t length : {17, 64, 100, 128, 192, 320, 640})
+    EXPECT_TRUE(lengths.contain(length)) << length;
+  for (int64_t length : {256, 512, 768, 1024, 2048})
+    EXPECT_FALSE(lengths.contain(length)) << length;
+  // Where each head has keys of its own there is nothing to be rows.
+  EXPECT_EQ(findOfGroups(/*kvHeads=*/32, /*headDim=*/64).steps, 0u);
 }
 
 TEST_F(ShortLengthsTest, AreFoundUnderAMask) {

@@ -71,6 +71,16 @@ int main(void) {
   fovea_options options = {0};
   options.strategy = "fast";
   expect(fovea_compile(context, text, strlen(text), &options, &same));
+  /* Of operands of a call that will follow, shapes are read. */
+  fovea_options ahead = {0};
+  fovea_tensor known = {0};
+  known.rank = FOVEA_MAX_RANK + 1;
+  ahead.operands = &known;
+  ahead.num_operands = 1;
+  expect(fovea_compile(context, text, strlen(text), &ahead, &same));
+  known.rank = 2;
+  check(fovea_compile(context, text, strlen(text), &ahead, &same));
+  fovea_module_destroy(same);
   expect(fovea_compile(context, "func", 4, NULL, &same));
   fovea_context_destroy(context);
 
