@@ -97,11 +97,25 @@ func.func @one_feature(%q: tensor<1x8x1x1xf16>, %k: tensor<1x2x?x1xf16>) -> tens
 
 // -----
 
-// Queries that fill more than half of a tile.
+// Queries that fill most of a tile.
 // CHECK-LABEL: func @many
 // CHECK-NOT: expand_shape
 // CHECK: return
-func.func @many(%q: tensor<2x8x33x64xf16>, %k: tensor<2x2x?x64xf16>) -> tensor<2x8x33x64xf16> {
+func.func @many(%q: tensor<2x8x100x64xf16>, %k: tensor<2x2x?x64xf16>) -> tensor<2x8x100x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x8x100x64xf16>, tensor<2x2x?x64xf16>, tensor<2x2x?x64xf16> -> tensor<2x8x100x64xf16>
+  return %o : tensor<2x8x100x64xf16>
+}
+
+// -----
+
+// Queries that fill little of one by heads, and more of two by queries, where TMA has boxes.
+// CHECK-LABEL: func @some
+// CHECK: linalg.transpose {{.*}} permutation = [0, 1, 3, 2, 4]
+// CHECK: attn.attention {{.*}} : tensor<2x2x132x64xf16>, tensor<2x2x?x64xf16>, tensor<2x2x?x64xf16> -> tensor<2x2x132x64xf16>
+// AMPERE-LABEL: func @some
+// AMPERE-NOT: expand_shape
+// AMPERE: return
+func.func @some(%q: tensor<2x8x33x64xf16>, %k: tensor<2x2x?x64xf16>) -> tensor<2x8x33x64xf16> {
   %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x8x33x64xf16>, tensor<2x2x?x64xf16>, tensor<2x2x?x64xf16> -> tensor<2x8x33x64xf16>
   return %o : tensor<2x8x33x64xf16>
 }

@@ -14,7 +14,8 @@
 // tiles of both orders of memory are boxes for TMA (`tile.load` with `inner`).
 // So are those of a few queries which are no power of two, as neighbours in a
 // box have to be, where their results have the heads of a query as neighbours;
-// and those of batches of any number of queries, in code for few.
+// and those of batches of any number of queries, in code for few, or of one
+// that fills tiles of heads badly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -143,6 +144,18 @@ static bool isOfBatch(AttentionOp op) {
          });
 }
 
+/// Returns true if tiles of whole queries have fewer rows in all, by a tenth or
+/// more, than those of each head by itself: of few queries a tile of two groups
+/// of warps, as others keep tensor cores less busy; of more what fills groups.
+static bool fillsTilesByQueries(const Group &group) {
+  constexpr int64_t kTileRows = 128;
+  int64_t ofHeads =
+      group.heads *
+      std::max<int64_t>(kTileRows, llvm::alignTo(group.queries, kGpuRows));
+  int64_t byQueries = llvm::alignTo(group.getRows(), kTileRows);
+  return 10 * byQueries <= 9 * ofHeads;
+}
+
 /// Returns true if one tile has all rows of a head, which are no box of heads,
 /// and the only reader of the results makes heads neighbours.
 static bool isBoxOfQueries(AttentionOp op, const Group &group) {
@@ -176,11 +189,10 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
                                        : target.getVectorBytes() / bytes;
       if (op.getSchedule() || !group)
         return;
+      bool areFew = !group->isMany() && 2 * group->queries <= limit;
       group->isByQueries = canBeByQueries(op, *group, target) &&
-                           (!group->isMany() ? isBoxOfQueries(op, *group)
-                            : batches ? isOfSequences(op) || isOfBatch(op)
-                                      : isOfSequences(op));
-      if (group->isMany() ? !group->isByQueries : 2 * group->queries > limit)
+                           shouldBeByQueries(op, *group, areFew);
+      if (!areFew && !group->isByQueries)
         return;
       LDBG() << "attention at " << op.getLoc() << ": "
              << (group->isMany() ? std::string("packed")
@@ -192,6 +204,16 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
   }
 
 private:
+  /// Returns true if the heads of a query should be neighbouring rows where
+  /// they may be.
+  bool shouldBeByQueries(AttentionOp op, const Group &group, bool areFew) {
+    if (areFew)
+      return isBoxOfQueries(op, group);
+    if (group.isMany())
+      return isOfSequences(op) || (batches && isOfBatch(op));
+    return isOfBatch(op) && fillsTilesByQueries(group);
+  }
+
   static void pack(RewriterBase &rewriter, AttentionOp op, const Group &group);
 };
 } // namespace

@@ -174,6 +174,10 @@ def AttnPackGroups : Pass<"attn-pack-groups"> {
     reads a tensor at a head or a query. A few queries that are no power of two get
     this order, too, where all of a group are at most 64, and the only reader of the
     results swaps heads and queries: of the other order there is no box then.
+
+    So do batches that lie as they are read, operands and results or transpositions of
+    these: of more queries, if tiles then have a tenth fewer rows, as of 64 or 160 of
+    each head, and with `batches` of any number.
   }];
   let options = [
     Option<"rows", "rows", "int64_t", "0",
