@@ -344,6 +344,26 @@ def test_kvcache(case):
         check_lse(part[1], exact_lse)
 
 
+@pytest.mark.parametrize("heads, kv_heads", [(8, 2), (12, 2), (6, 2), (16, 1)])
+@pytest.mark.parametrize("batch, queries, room", [
+    (1, 20, 2100), (3, 40, 2200), (30, 17, 90), (9, 70, 100), (4, 160, 300)])
+def test_kvcache_groups(heads, kv_heads, batch, queries, room):
+    """Heads of a group are rows of a batch's queries on a GPU, of few and of several."""
+    q = randn(batch, queries, heads, 64)
+    k, v = (randn(batch, room, kv_heads, 64, seed=seed) for seed in (1, 2))
+    lengths = [(room * b) // max(batch - 1, 1) for b in range(batch)]
+    if batch == 1:
+        lengths = [room]
+    found, lse = fovea.flash_attn_with_kvcache(
+        q, k, v, cache_seqlens=integers(lengths), causal=True, return_softmax_lse=True)
+    for b in {0, batch // 2, batch - 1}:
+        part = [q[b], k[b, :lengths[b]], v[b, :lengths[b]],
+                find_keep(queries, lengths[b], True)]
+        exact, exact_lse = attend(*part)
+        check(found[b], exact, attend(*part, q.dtype)[0])
+        check_lse(lse[b], exact_lse)
+
+
 @pytest.mark.parametrize("pages", [False, True])
 def test_kvcache_length_is_a_number(pages):
     q, cache = randn(2, 1, 4, 32), randn(2, 64, 2, 32, seed=1)

@@ -72,6 +72,13 @@ def test_kvcache_packed_few(size, page, group, lengths, kv_lengths):
     attend_packed(lengths, kv_lengths, size, page, group=group, causal=True)
 
 
+@pytest.mark.parametrize("group", [2, 6, 32])
+def test_kvcache_packed_groups(group):
+    """Heads of a group are rows of one where they are 2 to 16, or shares of as many."""
+    attend_packed([150, 0, 1, 30], [150, 40, 77, 210], 64, heads=2 * group, group=group,
+                  causal=True)
+
+
 def test_kvcache_packed_all_keys():
     attend_packed([130, 3, 0, 70], [90, 5, 8, 200], 64)
 

@@ -53,7 +53,19 @@ func.func @transposed(%rows: !rows, %k: !keys, %room: !all, %out: !rows) -> !row
 
 // -----
 
-// Left alone: a group that is no power of two.
+// A group that is no power of two has shares that are.
+// CHECK-LABEL: func @shares
+// CHECK: attn.attention {{.*}} : tensor<?x6x?x64xbf16>, tensor<?x2x?x64xbf16>, tensor<?x2x?x64xbf16> -> tensor<?x6x?x64xbf16>
+!all = tensor<?x12x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+func.func @shares(%q: !all, %k: !keys) -> !all {
+  %o = attn.attention %q, %k, %k scale(0.125) : !all, !keys, !keys -> !all
+  return %o : !all
+}
+
+// -----
+
+// Left alone: an odd group.
 // CHECK-LABEL: func @six
 // CHECK-NOT: expand_shape
 !all = tensor<?x6x?x64xbf16>

@@ -290,9 +290,17 @@ func.func @sequences(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: i
 
 // -----
 
-// Groups of six heads do not divide the rows of a tile.
+// Groups of six heads, which do not divide the rows of a tile, have shares of two.
 // CHECK-LABEL: func @six
-// CHECK-NOT: linalg.transpose
+// CHECK: tensor.expand_shape {{.*}} into tensor<?x6x2x?x64xbf16>
+// CHECK: attn.attention {{.*}}, %[[K:.*]], %[[K]]
+// CHECK: ^bb0(%{{.*}}: index, %[[H:.*]]: index, %[[R:.*]]: index, %{{.*}}: index):
+// CHECK: %[[I:.*]] = arith.divui %[[R]], %c2
+// CHECK: %[[M:.*]] = arith.remui %[[R]], %c2
+// CHECK: %[[F:.*]] = arith.muli %[[H]], %c2
+// CHECK: %[[HEAD:.*]] = arith.addi %[[F]], %[[M]]
+// CHECK: arith.addi %[[I]], %[[HEAD]]
+// CHECK: : tensor<?x6x?x64xbf16>, tensor<?x2x?x64xbf16>, tensor<?x2x?x64xbf16> -> tensor<?x6x?x64xbf16>, tensor<?x6x?xf32>
 !all = tensor<?x12x?x64xbf16>
 !keys = tensor<?x2x?x64xbf16>
 !lse = tensor<?x12x?xf32>
@@ -338,9 +346,10 @@ func.func @six(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) 
 
 // -----
 
-// A group of 32 would leave a tile few queries.
+// A group of 32, which would leave a tile few queries, has shares of 16.
 // CHECK-LABEL: func @many_heads
-// CHECK-NOT: linalg.transpose
+// CHECK: attn.attention
+// CHECK: : tensor<?x4x?x64xbf16>, tensor<?x2x?x64xbf16>, tensor<?x2x?x64xbf16> -> tensor<?x4x?x64xbf16>
 !all = tensor<?x64x?x64xbf16>
 !keys = tensor<?x2x?x64xbf16>
 !lse = tensor<?x64x?xf32>

@@ -54,7 +54,9 @@ static constexpr int64_t kLargestMany = 16;
 namespace {
 /// Heads that share keys, and the queries of each.
 struct Group {
-  int64_t kvHeads, heads, queries;
+  /// The heads whose rows the queries of `heads` become: those of keys, or of
+  /// shares of their groups.
+  int64_t rowHeads, heads, queries;
   /// True if the heads of one query are neighbouring rows.
   bool isByQueries = false;
 
@@ -71,6 +73,14 @@ struct Group {
     if (query[1] == kvHeads || query[2] == 0)
       return std::nullopt;
     return Group{kvHeads, query[1] / kvHeads, query[2], false};
+  }
+
+  /// Divides the group into shares as large as neighbouring rows may be: a
+  /// power of two of heads, and a few queries in a tile yet.
+  void divide() {
+    int64_t all = rowHeads * heads;
+    heads = std::min(heads & -heads, kLargestMany);
+    rowHeads = all / heads;
   }
 
   int64_t getRows() const {
@@ -116,9 +126,9 @@ static bool areCopiedByLoop(AttentionOp op) {
 static bool canBeByQueries(AttentionOp op, const Group &group,
                            machine::TargetAttr target) {
   return target.isGpu() && target.getGpuArch().hasBulkCopies &&
-         llvm::isPowerOf2_64(group.heads) && group.heads <= kLargestMany &&
-         !op.getDropout() && !op.getInitLse() && !readsByRow(op.getScore()) &&
-         !readsByRow(op.getMask());
+         group.heads > 1 && llvm::isPowerOf2_64(group.heads) &&
+         group.heads <= kLargestMany && !op.getDropout() && !op.getInitLse() &&
+         !readsByRow(op.getScore()) && !readsByRow(op.getMask());
 }
 
 /// Returns true if a loop copies queries of `op` from where sequences lie
@@ -190,6 +200,8 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
       if (op.getSchedule() || !group)
         return;
       bool areFew = !group->isMany() && 2 * group->queries <= limit;
+      if (!areFew)
+        group->divide();
       group->isByQueries = canBeByQueries(op, *group, target) &&
                            shouldBeByQueries(op, *group, areFew);
       if (!areFew && !group->isByQueries)
@@ -225,7 +237,7 @@ static Value packHeads(OpBuilder &builder, Location loc, Value tensor,
                        SmallVector<OpFoldResult> sizes, const Group &group) {
   int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
   SmallVector<OpFoldResult> expanded(sizes);
-  expanded[1] = builder.getIndexAttr(group.kvHeads);
+  expanded[1] = builder.getIndexAttr(group.rowHeads);
   expanded[2] = builder.getIndexAttr(group.heads);
   SmallVector<ReassociationIndices> split = {{0}, {1, 2}, {3}};
   split.resize(rank - 1);
@@ -279,7 +291,7 @@ static Value packRows(OpBuilder &builder, Location loc, Value tensor,
     return packHeads(builder, loc, tensor,
                      tensor::getMixedSizes(builder, loc, tensor), group);
   return regroup(builder, loc, tensor, /*from=*/1, /*to=*/2,
-                 builder.getIndexAttr(group.kvHeads),
+                 builder.getIndexAttr(group.rowHeads),
                  builder.getIndexAttr(group.heads), group);
 }
 
@@ -332,7 +344,7 @@ static Value packInit(OpBuilder &builder, Location loc, Value lse,
   if (type.getRank() == 1 && group.queries > 1) {
     // Each query has a row of its own.
     auto wide = RankedTensorType::get(
-        {group.kvHeads * group.heads, group.queries}, type.getElementType());
+        {group.rowHeads * group.heads, group.queries}, type.getElementType());
     Value empty = tensor::EmptyOp::create(builder, loc, wide.getShape(),
                                           type.getElementType());
     lse = linalg::BroadcastOp::create(builder, loc, lse, empty,
@@ -340,7 +352,7 @@ static Value packInit(OpBuilder &builder, Location loc, Value lse,
               ->getResult(0);
     type = wide;
   }
-  SmallVector<OpFoldResult> sizes = {builder.getIndexAttr(group.kvHeads),
+  SmallVector<OpFoldResult> sizes = {builder.getIndexAttr(group.rowHeads),
                                      builder.getIndexAttr(group.heads)};
   SmallVector<ReassociationIndices> split = {{0, 1}};
   if (type.getRank() == 2) {
@@ -364,7 +376,7 @@ void PackGroups::pack(RewriterBase &rewriter, AttentionOp op,
   for (Value result : op->getResults()) {
     auto type = cast<RankedTensorType>(result.getType());
     SmallVector<int64_t> shape(type.getShape());
-    shape[1] = group.kvHeads;
+    shape[1] = group.rowHeads;
     shape[2] = group.getRows();
     types.push_back(type.clone(shape));
   }

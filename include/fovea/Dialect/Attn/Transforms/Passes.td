@@ -166,7 +166,8 @@ def AttnPackGroups : Pass<"attn-pack-groups"> {
     Of any number of queries, sequences that lie packed may still have one each:
     where a loop copies them to a padded batch, and loops copy results back
     (`attn-tile` reads and writes tiles where rows lie), and a GPU has TMA, the
-    queries become `[B, Hkv, Sq * G, D]`, `G` a power of two up to 16. Row `r` is
+    queries become `[B, Hkv, Sq * G, D]`, `G` a power of two up to 16; of any other group
+    the largest power of two that divides it, shares of which stay heads. Row `r` is
     query `r div G` of head `g * G + r mod G`, so that the rows of a sequence are the
     first ones, and a tile is a box of memory in which heads lie between queries
     (`tile.load` with `inner`). This is not done where there are a dropout, which
