@@ -146,15 +146,20 @@ def test_kvcache_packed_reads_no_other_memory(starts, is_behind):
 
 
 @pytest.mark.parametrize("count", [5, 200])
-@pytest.mark.parametrize("page", [0, 16])
+@pytest.mark.parametrize("layout", ["contiguous", "slots", "pages"])
 @pytest.mark.parametrize("options", [
     {}, {"causal": True}, {"causal": True, "window_size": (30, 0)}, {"softcap": 9.0}])
-def test_kvcache_one_packed(count, page, options):
+def test_kvcache_one_packed(count, layout, options):
     """One sequence is a batch of one, with its first query and its last one anywhere."""
     q = randn(count, 8, 64)
     k, v = (randn(1, 112, 2, 64, seed=seed) for seed in (1, 2))
-    others = {"page_table": integers([list(range(7))])} if page else {}
-    cache = [x.view(7, 16, 2, 64) if page else x for x in (k, v)]
+    cache, others = [k, v], {}
+    if layout == "slots":
+        cache = [torch.cat([torch.full_like(x, NAN), x]) for x in cache]
+        others["cache_batch_idx"] = integers([1])
+    elif layout == "pages":
+        cache = [x.view(7, 16, 2, 64) for x in cache]
+        others["page_table"] = integers([list(range(7))])
     for starts in ((0, count), (1, count - 1), (count // 2, count // 2), (2, count + 9)):
         found, lse = fovea.flash_attn_with_kvcache(
             q, *cache, cache_seqlens=integers([90]), cu_seqlens_q=integers(starts),
