@@ -68,12 +68,15 @@ static bool isFaster(ArrayRef<Choice> choices, machine::TargetAttr target,
       return false;
     // Tiles of whole queries have empty rows at most lengths, few of which are
     // multiples of a tile.
-    for (int64_t sample = 0; sample < (areHeads ? 2 : 1); ++sample) {
+    int64_t samples = areHeads ? 2 : 1;
+    for (int64_t sample = 0; sample < samples; ++sample) {
       int64_t at = length - sample * ShortLengths::kStep / 2;
       usual +=
-          predictGpuSeconds(choice.usual, target, choice.usualSchedule, at);
+          predictGpuSeconds(choice.usual, target, choice.usualSchedule, at) /
+          double(samples);
       shorter +=
-          predictGpuSeconds(choice.forShort, target, choice.shortSchedule, at);
+          predictGpuSeconds(choice.forShort, target, choice.shortSchedule, at) /
+          double(samples);
     }
   }
   LDBG() << "length " << length << ": " << usual * 1e6

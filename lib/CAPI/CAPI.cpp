@@ -180,6 +180,10 @@ static llvm::Expected<CompileOptions> readOptions(const fovea_options *given,
     return llvm::createStringError("opt_level is " +
                                    llvm::Twine(options.opt_level) +
                                    "; expected 0 for the default, or 1 to 4");
+  if (options.num_operands && !options.operands)
+    return llvm::createStringError("num_operands is " +
+                                   llvm::Twine(options.num_operands) +
+                                   "; expected 0 where operands is null");
   for (const fovea_tensor &operand :
        llvm::ArrayRef(options.operands, options.num_operands)) {
     if (operand.rank < 0 || operand.rank > FOVEA_MAX_RANK)

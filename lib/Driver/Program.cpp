@@ -507,8 +507,11 @@ Program::State::findOtherSizes(const CompileOptions &options) {
     return usual.takeError();
   CompileOptions forShort = OtherSizes::getOptions(OtherSizes::kShort, options);
   auto other = lowerWithoutSchedules(forShort);
-  if (!other)
-    return other.takeError();
+  if (!other) {
+    // The usual code serves all calls then.
+    llvm::consumeError(other.takeError());
+    return found;
+  }
   machine::TargetAttr target = machine::getTarget(**usual);
   ScheduleOptions schedules = options.getScheduleOptions();
   for (auto [signature, sizes] : llvm::zip_equal(signatures, found)) {

@@ -92,7 +92,8 @@ bool Multiples::contains(Value value) const {
       tensor = writer.getTiedOpOperand(cast<OpResult>(tensor))->get();
     auto room = tensor.getDefiningOp<tensor::EmptyOp>();
     std::optional<int64_t> dim = size.getConstantIndex();
-    return room && dim && contains(room.getMixedSizes()[*dim]);
+    return room && dim && *dim < room.getType().getRank() &&
+           contains(room.getMixedSizes()[*dim]);
   }
   auto containsResults = [&](AffineMap map) {
     return llvm::all_of(map.getResults(), [&](AffineExpr expr) {

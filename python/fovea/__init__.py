@@ -135,7 +135,7 @@ def compile(text, target="host", *, entry=None, strategy="fused",
     operands: those of a call that will follow, if they are known, as tensors,
         numbers, or tuples of the sizes of tensors. What serves such a call of the
         only function, as that code for short lengths, is then compiled at the same
-        time, not by the call.
+        time, not by the call, unless the text has been compiled before.
     """
     module = _compile(text, target, strategy, arch, cpu, opt_level,
                       deterministic, check_bounds, exact_functions,

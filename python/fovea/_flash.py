@@ -303,6 +303,8 @@ def flash_attn_with_kvcache(
     if is_packed and max_seqlen_q is None:
         raise ValueError("max_seqlen_q: expected an integer beside cu_seqlens_q, "
                          "got None")
+    if is_packed:
+        max_seqlen_q = operator.index(max_seqlen_q)
     _check_integers("cache_batch_idx", cache_batch_idx, (batch,), q.device)
     _check_integers("cache_leftpad", cache_leftpad, (batch,), q.device)
     _check_integers("page_table", page_table, (batch, None), q.device)
@@ -386,9 +388,10 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
     """Attends to a cache that has all keys but `new` ones, which are written as
     `rows`. Returns the output and the log-sum-exp in the shapes of the public
     function."""
-    # The queries of one sequence are a batch of one, in which some may not count.
+    # The queries of one sequence are a batch of one, in which some may not count. With
+    # parts of a fixed size it has the bits that it has beside others.
     is_one = cu_seqlens_q is not None and new is None and batch == 1 and (
-        not torch.compiler.is_dynamo_compiling())
+        not options.split_size and not torch.compiler.is_dynamo_compiling())
     is_packed = cu_seqlens_q is not None and not is_one
     added = 0 if new is None else new.added
     lifted = []
@@ -474,7 +477,7 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
                    "value_scale": options.value_scale}
         if is_packed:
             gathers["starts"] = cu_seqlens_q
-            gathers["longest"] = operator.index(max_seqlen_q)
+            gathers["longest"] = max_seqlen_q
         output, lse = options.attend_rows(
             query, k_cache, v_cache, masks, gathers,
             (cache_leftpad, cache_seqlens, rows_of_one), arguments)

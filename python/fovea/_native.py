@@ -63,7 +63,8 @@ def _find(text, length, is_gpu, is_deterministic, is_swapped, operands, count,
         function = _operator.find(
             ctypes.string_at(text, length).decode(),
             torch.device("cuda" if is_gpu else "cpu"), bool(is_deterministic),
-            [tuple(x.shape[:x.rank]) for x in tensors], bool(is_swapped))
+            # Of tensors that no function takes the rank is negative.
+            [tuple(x.shape[:max(x.rank, 0)]) for x in tensors], bool(is_swapped))
         return function.native.address
     except BaseException as error:
         text = str(error).encode()[:room - 1]

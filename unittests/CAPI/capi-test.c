@@ -75,8 +75,9 @@ int main(void) {
   fovea_options ahead = {0};
   fovea_tensor known = {0};
   known.rank = FOVEA_MAX_RANK + 1;
-  ahead.operands = &known;
   ahead.num_operands = 1;
+  expect(fovea_compile(context, text, strlen(text), &ahead, &same));
+  ahead.operands = &known;
   expect(fovea_compile(context, text, strlen(text), &ahead, &same));
   known.rank = 2;
   check(fovea_compile(context, text, strlen(text), &ahead, &same));

@@ -130,3 +130,17 @@ func.func @read(%q: !all, %k: !keys) -> !all {
   %result = arith.negf %o : !all
   return %result : !all
 }
+
+// -----
+
+// A result whose dimensions are in another order, in which no box of a tile is written.
+// CHECK-LABEL: func @turned
+// CHECK-NOT: expand_shape
+!all = tensor<?x8x?x64xbf16>
+!turned = tensor<?x?x8x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+func.func @turned(%q: !all, %k: !keys, %room: !turned) -> !turned {
+  %o = attn.attention %q, %k, %k scale(0.125) : !all, !keys, !keys -> !all
+  %result = linalg.transpose ins(%o : !all) outs(%room : !turned) permutation = [2, 0, 1, 3]
+  return %result : !turned
+}

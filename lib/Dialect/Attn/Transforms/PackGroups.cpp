@@ -140,17 +140,28 @@ static bool isOfSequences(AttentionOp op) {
          op.getQuery().hasOneUse() && areCopiedByLoop(op);
 }
 
+/// Returns the transposition of heads and queries that `op` is; null if it is
+/// something else.
+static linalg::TransposeOp getSwapOfHeads(Operation *op) {
+  auto transpose = dyn_cast_or_null<linalg::TransposeOp>(op);
+  return transpose && transpose.getPermutation() ==
+                          ArrayRef(getSwap(/*rank=*/4, /*dim=*/1))
+             ? transpose
+             : linalg::TransposeOp();
+}
+
 /// Returns true if queries of a batch are read, and results written, where they
 /// lie: what makes the queries, or reads the results, of tiles alone would not
 /// find them by heads.
 static bool isOfBatch(AttentionOp op) {
   Value query = op.getQuery();
-  while (auto transpose = query.getDefiningOp<linalg::TransposeOp>())
-    query = transpose.getInput();
+  if (linalg::TransposeOp swap = getSwapOfHeads(query.getDefiningOp()))
+    query = swap.getInput();
   return !op.getSplitSizeAttr() && isa<BlockArgument>(query) &&
          llvm::all_of(op->getUses(), [](OpOperand &use) {
-           return isa<func::ReturnOp, linalg::TransposeOp>(use.getOwner()) &&
-                  use.get().hasOneUse();
+           return use.get().hasOneUse() &&
+                  (isa<func::ReturnOp>(use.getOwner()) ||
+                   getSwapOfHeads(use.getOwner()));
          });
 }
 
@@ -172,9 +183,8 @@ static bool isBoxOfQueries(AttentionOp op, const Group &group) {
   if (llvm::isPowerOf2_64(group.queries) || group.getRows() > kGpuRows ||
       op.getLse() || !op.getOutput().hasOneUse())
     return false;
-  auto reader = dyn_cast<linalg::TransposeOp>(*op.getOutput().user_begin());
-  return reader && reader.getInput() == op.getOutput() &&
-         reader.getPermutation() == ArrayRef(getSwap(/*rank=*/4, /*dim=*/1));
+  linalg::TransposeOp reader = getSwapOfHeads(*op.getOutput().user_begin());
+  return reader && reader.getInput() == op.getOutput();
 }
 
 namespace {
