@@ -7,7 +7,6 @@
 
 #include "Stages.h"
 
-#include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
@@ -158,9 +157,7 @@ void fovea::buildGpuKernelPipeline(OpPassManager &manager,
     manager.addPass(attn::createAttnFuse());
     addCleanup(manager);
     attn::AttnPackGroupsOptions groups;
-    groups.batches =
-        options.typicalRows ||
-        (options.typicalLength && options.typicalLength < kUsualLength);
+    groups.batches = options.packsBatches;
     manager.addPass(attn::createAttnPackGroups(groups));
     manager.addPass(attn::createAttnMatchOperands());
     if (!options.exactFunctions)

@@ -118,8 +118,10 @@ struct CompileOptions {
 
   /// Returns what compiles for `gpu` up to a level.
   GpuOptions getGpuOptions(Level level) const {
-    return {strategy,       level,         gpu,        deterministic,
-            exactFunctions, typicalLength, typicalRows};
+    bool isForShort = typicalLength && typicalLength < kUsualLength;
+    return {
+        strategy,       level,         gpu,         deterministic,
+        exactFunctions, typicalLength, typicalRows, typicalRows || isForShort};
   }
 
   /// Returns what schedules of attention are chosen by.

@@ -114,6 +114,9 @@ struct GpuOptions {
   /// The rows of a head of all sequences of a dynamic batch; 0: they are not
   /// few.
   int64_t typicalRows = 0;
+  /// True if code is for few queries of each sequence, so that the heads of a
+  /// group are rows of any number of them (`attn-pack-groups=batches`).
+  bool packsBatches = false;
   /// False at level `Fused` to leave attention without its schedule.
   bool selectsSchedules = true;
   /// True if functions are called only with operands that their `@f.aligned`
