@@ -27,7 +27,8 @@ CompiledCode makeCode() {
   first.otherSizes.shortLengths.places = {{0, 1}};
   first.otherSizes.shortLengths.add(2048);
   first.otherSizes.fewRows[0] = {std::nullopt, {3, 2}, std::nullopt, 16, 9};
-  first.otherSizes.fewRows[1] = {SizePlace{1, 0}, {1, 2}, SizePlace{2, 3}, 64, 5, 70};
+  first.otherSizes.fewRows[1] = {
+      SizePlace{1, 0}, {1, 2}, SizePlace{2, 3}, 64, 5, 70};
   first.testsOperands = true;
   CompiledCode::Function &second = code.functions.emplace_back();
   second.signature.name = "other";

@@ -26,9 +26,9 @@ struct RowParts {
   mlir::Value outputs, lses, rests;
 };
 
-/// Returns the usual number of parts of a row of several, where tiles of so many
-/// queries have up to `split` parts each: all where there are few rows, since
-/// their tile is the only one then. Of more all tiles have as many parts
+/// Returns the usual number of parts of a row of several, where tiles of so
+/// many queries have up to `split` parts each: all where there are few rows,
+/// since their tile is the only one then. Of more all tiles have as many parts
 /// together, each a few, but far more rows are merged.
 int64_t getUsualParts(int64_t queryTile, int64_t split);
 
