@@ -300,10 +300,10 @@ def flash_attn_with_kvcache(
     batch = cu_seqlens_q.shape[0] - 1 if is_packed else q.shape[0]
     if batch < 0:
         raise ValueError("cu_seqlens_q: expected at least one element, got none")
-    if is_packed and max_seqlen_q is None:
-        raise ValueError("max_seqlen_q: expected an integer beside cu_seqlens_q, "
-                         "got None")
     if is_packed:
+        if max_seqlen_q is None:
+            raise ValueError("max_seqlen_q: expected an integer beside cu_seqlens_q, "
+                             "got None")
         max_seqlen_q = operator.index(max_seqlen_q)
     _check_integers("cache_batch_idx", cache_batch_idx, (batch,), q.device)
     _check_integers("cache_leftpad", cache_leftpad, (batch,), q.device)

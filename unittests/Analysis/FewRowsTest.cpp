@@ -61,15 +61,29 @@ func.func @f(%lengths: tensor<?xi32>, %q: tensor<{0}x128xbf16>,
                                      shape, attributes, line, keys);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     if (areRows) {
-      (*module)->setAttr(machine::kTargetAttrName, getTarget());
-      PassManager manager(&context);
       AttnPackGroupsOptions batches;
       batches.batches = true;
-      manager.addPass(createAttnPackGroups(batches));
-      EXPECT_TRUE(succeeded(manager.run(*module)));
+      packGroups(*module, batches);
     }
     return findFewRows(*module->getOps<func::FuncOp>().begin(), getTarget(),
                        {});
+  }
+
+  /// Makes rows of the heads of groups, for the target.
+  void packGroups(ModuleOp module, AttnPackGroupsOptions options = {}) {
+    module->setAttr(machine::kTargetAttrName, getTarget());
+    PassManager manager(&context);
+    manager.addPass(createAttnPackGroups(options));
+    EXPECT_TRUE(succeeded(manager.run(module)));
+  }
+
+  /// Expects the numbers of batches and of queries to be those of operand 1.
+  static void expectPlaces(const FewRows &rows) {
+    ASSERT_TRUE(rows.batch);
+    EXPECT_EQ(rows.batch->operand, 1u);
+    EXPECT_EQ(rows.batch->dim, 0u);
+    EXPECT_EQ(rows.queries.operand, 1u);
+    EXPECT_EQ(rows.queries.dim, 2u);
   }
 
   machine::TargetAttr getTarget() {
@@ -150,10 +164,7 @@ func.func @f(%lengths: tensor<?xi32>, %starts: tensor<?xi32>,
         graph.heads, graph.keyHeads, graph.keys, graph.attributes, graph.copied,
         graph.hasMask ? mask : "", rows, graph.headDim);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
-    (*module)->setAttr(machine::kTargetAttrName, getTarget());
-    PassManager manager(&context);
-    manager.addPass(createAttnPackGroups());
-    EXPECT_TRUE(succeeded(manager.run(*module)));
+    packGroups(*module);
     return module;
   }
 
@@ -175,13 +186,8 @@ func.func @f(%lengths: tensor<?xi32>, %starts: tensor<?xi32>,
 
 TEST_F(FewRowsTest, HaveTilesOfQueriesWhoseHeadsAreRows) {
   FewRowsOfCodes codes = findAll("?x32x?", "", "", "%k", /*areRows=*/true);
-  for (const FewRows &rows : codes) {
-    ASSERT_TRUE(rows.batch);
-    EXPECT_EQ(rows.batch->operand, 1u);
-    EXPECT_EQ(rows.batch->dim, 0u);
-    EXPECT_EQ(rows.queries.operand, 1u);
-    EXPECT_EQ(rows.queries.dim, 2u);
-  }
+  for (const FewRows &rows : codes)
+    expectPlaces(rows);
   // Four heads of a group are rows of tiles of 64 and of 128.
   EXPECT_EQ(codes[0].tile, 16);
   EXPECT_EQ(codes[1].tile, 32);
@@ -197,11 +203,7 @@ TEST_F(FewRowsTest, HaveTilesOfQueriesWhoseHeadsAreRows) {
 
 TEST_F(FewRowsTest, AreThoseThatLeaveMultiprocessorsIdle) {
   FewRows rows = find("?x32x?");
-  ASSERT_TRUE(rows.batch);
-  EXPECT_EQ(rows.batch->operand, 1u);
-  EXPECT_EQ(rows.batch->dim, 0u);
-  EXPECT_EQ(rows.queries.operand, 1u);
-  EXPECT_EQ(rows.queries.dim, 2u);
+  expectPlaces(rows);
   ASSERT_TRUE(rows.keys);
   EXPECT_EQ(rows.keys->operand, 2u);
   EXPECT_EQ(rows.keys->dim, 2u);

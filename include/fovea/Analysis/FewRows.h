@@ -69,8 +69,8 @@ using FewRowsOfCodes = std::array<FewRows, FewRows::kTypical.size()>;
 /// Returns the calls of `function`, which has one attention without a schedule,
 /// of any number of queries, that schedules for few rows are for; none where
 /// that cannot be told from sizes of operands, or where the model splits no
-/// keys for few.
-/// `function` is as codes for few have it (`batches` of `attn-pack-groups`).
+/// keys for few. The function is as codes for few have it: queries of a group's
+/// heads may be rows of one (`attn-pack-groups`).
 FewRowsOfCodes findFewRows(mlir::func::FuncOp function,
                            machine::TargetAttr target,
                            const ScheduleOptions &options);

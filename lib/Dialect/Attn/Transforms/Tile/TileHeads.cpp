@@ -229,14 +229,16 @@ void WrittenRows::rewrite(RewriterBase &rewriter, const GroupRows &heads,
     // A choice stays one: it says whether the tile is written at all.
     setBehind(sizes[kRow]);
     IndexMath math(rewriter, loc);
-    OpFoldResult outer = math.truncDiv(getRowsIfAny(sizes[kRow]),
-                                       math.constant(heads.getInner())),
-                 none = math.constant(0);
-    if (arith::SelectOp choice = getChoice(sizes[kRow])) {
-      bool isAny = !isConstantIntValue(choice.getTrueValue(), 0);
-      outer = math.select(choice.getCondition(), isAny ? outer : none,
-                          isAny ? none : outer);
-    }
+    auto countOuter = [&](OpFoldResult rows) {
+      return math.truncDiv(rows, math.constant(heads.getInner()));
+    };
+    arith::SelectOp choice = getChoice(sizes[kRow]);
+    OpFoldResult outer =
+        choice
+            ? math.select(choice.getCondition(),
+                          countOuter(getAsOpFoldResult(choice.getTrueValue())),
+                          countOuter(getAsOpFoldResult(choice.getFalseValue())))
+            : countOuter(sizes[kRow]);
     rewriter.setInsertionPoint(loop.getTerminator());
     source = swapWithNext(
         rewriter, loc,
