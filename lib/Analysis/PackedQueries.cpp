@@ -28,8 +28,8 @@ Value fovea::getQueriesOfHeads(AttentionOp op) {
   if (countRowsOfQuery(op) == 1)
     return op.getQuery();
   Value heads = op.getQuery();
-  while (isa_and_nonnull<tensor::CollapseShapeOp, linalg::TransposeOp>(
-      heads.getDefiningOp()))
+  while (isa_and_nonnull<tensor::CollapseShapeOp, linalg::TransposeOp,
+                         tensor::InsertSliceOp>(heads.getDefiningOp()))
     heads = heads.getDefiningOp()->getOperand(0);
   auto groups = heads.getDefiningOp<tensor::ExpandShapeOp>();
   return groups ? groups.getSrc() : op.getQuery();

@@ -39,7 +39,8 @@ visitGlobal(Fiber &fiber, Operation *op, const MemRef &memref,
     }
   }
   SmallVector<int64_t, 5> place(indices);
-  int64_t number = 0, inner = tile::getInnerRows(op);
+  int64_t number = 0, inner = tile::getInnerRows(op),
+          used = tile::getUsedRows(op);
   bool done = forEachIndex(shape, [&](ArrayRef<int64_t> element) {
     SmallVector<int64_t, 3> coordinates(element);
     if (inner) {
@@ -49,7 +50,8 @@ visitGlobal(Fiber &fiber, Operation *op, const MemRef &memref,
     for (auto [dim, coordinate] : llvm::zip_equal(dims, coordinates))
       place[dim] = indices[dim] + coordinate;
     int64_t current = number++;
-    if (!rows.contains(element.front()))
+    if (!rows.contains(element.front()) ||
+        (inner && element.front() % inner >= used))
       return true;
     for (auto [coordinate, size] : llvm::zip_equal(place, memref.sizes))
       if (coordinate < 0 || coordinate >= size)

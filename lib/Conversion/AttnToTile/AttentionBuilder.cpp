@@ -288,12 +288,14 @@ static bool isElementOf(linalg::FillOp op) {
 }
 
 /// Returns true if `op` is a transposition by which rows of several heads
-/// become those of a tile, or back.
+/// become those of a tile, or back, or gives them places in one.
 static bool isView(Operation &op) {
-  return isa<linalg::TransposeOp>(op) &&
-         llvm::all_of(op.getUsers(),
-                      llvm::IsaPred<tensor::CollapseShapeOp,
-                                    tensor::ParallelInsertSliceOp>);
+  if (!isa<linalg::TransposeOp, tensor::InsertSliceOp>(op))
+    return false;
+  return llvm::all_of(
+      op.getUsers(),
+      llvm::IsaPred<tensor::CollapseShapeOp, tensor::ParallelInsertSliceOp,
+                    linalg::TransposeOp>);
 }
 
 LogicalResult AttentionBuilder::convertOp(Operation &op) {
@@ -845,6 +847,8 @@ LogicalResult AttentionBuilder::storeTile(Value fragment, Value tile,
                                  getIndices(rewriter, view), valid, dims);
     if (view.inner)
       store.setInner(view.inner);
+    if (view.used < view.inner)
+      store.setUsed(view.used);
     store.setAligned(tileDims.size() > 1 && hasAlignedRows(view, forall));
     ++stores;
   }

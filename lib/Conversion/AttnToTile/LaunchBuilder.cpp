@@ -205,6 +205,8 @@ Value LaunchBuilder::loadTile(OpBuilder &builder, const TileView &view,
                              wholeRuns ? ValueRange() : present);
   if (view.inner)
     load.setInner(view.inner);
+  if (view.used < view.inner)
+    load.setUsed(view.used);
   return load;
 }
 

@@ -100,7 +100,7 @@ static bool followExpanded(TileView &view, RankedTensorType expanded,
   if (dims->inner < 0)
     return true;
   view.innerDim = dims->inner;
-  view.inner = expanded.getDimSize(dims->inner);
+  view.inner = view.used = expanded.getDimSize(dims->inner);
   return view.dims.size() > 2 && view.dims[2] == dims->outer;
 }
 
@@ -141,6 +141,19 @@ SmallVector<int64_t> TileView::getDims(ArrayRef<int64_t> along) const {
   return result;
 }
 
+/// Returns true if `slice` is the first elements of a tile along `dim`, with
+/// all along its other dimensions, which are static but for the rows.
+static bool isOfFirst(OffsetSizeAndStrideOpInterface slice,
+                      RankedTensorType whole, int64_t dim, int64_t rows = -1) {
+  if (!slice.hasUnitStride() || !slice.hasZeroOffset())
+    return false;
+  return llvm::all_of(llvm::enumerate(slice.getMixedSizes()), [&](auto each) {
+    int64_t at = each.index();
+    return at == dim || at == rows ||
+           isConstantIntValue(each.value(), whole.getDimSize(at));
+  });
+}
+
 std::optional<TileView> TileView::getSource(Value tile, Region &region) {
   TileView view;
   view.dims = getIdentity(tile);
@@ -175,25 +188,23 @@ std::optional<TileView> TileView::getSource(Value tile, Region &region) {
     } else if (auto transpose = dyn_cast_or_null<linalg::TransposeOp>(op)) {
       followView(view, transpose.getPermutation());
       tile = transpose.getInput();
+    } else if (auto insertion = dyn_cast_or_null<tensor::InsertSliceOp>(op);
+               insertion && view.inner) {
+      // What lies behind the first ones along the second dimension of rows is
+      // not defined.
+      RankedTensorType part = insertion.getSourceType();
+      if (!insertion.getDest().getDefiningOp<tensor::EmptyOp>() ||
+          insertion.getDroppedDims().any() || view.dims.size() < 3 ||
+          !isOfFirst(insertion, insertion.getType(), view.innerDim,
+                     view.dims[2]))
+        return std::nullopt;
+      view.used = part.getDimSize(view.innerDim);
+      tile = insertion.getSource();
     } else {
       view.tensor = tile;
       return view;
     }
   }
-}
-
-/// Returns true if `slice` is the first rows of a tile, whose rows run along
-/// `dim`, with all of their elements.
-static bool isOfFirstRows(tensor::ExtractSliceOp slice, int64_t dim) {
-  if (!slice.hasUnitStride() || !slice.hasZeroOffset() ||
-      slice.getDroppedDims().any())
-    return false;
-  auto sizes = llvm::enumerate(slice.getMixedSizes());
-  return llvm::all_of(sizes, [&](auto each) {
-    return int64_t(each.index()) == dim ||
-           isConstantIntValue(each.value(),
-                              slice.getSourceType().getDimSize(each.index()));
-  });
 }
 
 /// Appends the views through which uses of `tile`, a part of what `view` is to
@@ -218,8 +229,15 @@ static bool addTargets(Value tile, const TileView &view,
       return addTargets(cast.getDest(), next, targets);
     // Where they are inserted says how many rows these are.
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
-        slice && isOfFirstRows(slice, next.dims[2]))
-      return addTargets(slice.getResult(), next, targets);
+        slice && !slice.getDroppedDims().any()) {
+      RankedTensorType whole = slice.getSourceType();
+      if (next.inner && isOfFirst(slice, whole, next.innerDim, next.dims[2])) {
+        next.used = slice.getType().getDimSize(next.innerDim);
+        return addTargets(slice.getResult(), next, targets);
+      }
+      if (!next.inner && isOfFirst(slice, whole, next.dims[2]))
+        return addTargets(slice.getResult(), next, targets);
+    }
     if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
       auto groups = getLongGroups(collapse.getSrcType(),
                                   collapse.getReassociationIndices());

@@ -18,14 +18,15 @@ namespace fovea {
 /// tile's coordinates. Dimension `d` of the tile runs along dimension `dims[d]`
 /// of the tensor, -1 for a dimension of size one that no dimension stands for.
 /// The rows of a tile of the queries of several heads, its dimension 2, may run
-/// along two: `inner` neighbours along `innerDim`.
+/// along two: `inner` neighbours along `innerDim`, of which the tensor has the
+/// first `used`.
 struct TileView {
   mlir::Value tensor;
   /// The offset in each dimension of the tensor. Empty: the tile is all of it.
   mlir::SmallVector<mlir::OpFoldResult> offsets;
   mlir::SmallVector<mlir::OpFoldResult> sizes;
   mlir::SmallVector<int64_t> dims;
-  int64_t innerDim = -1, inner = 0;
+  int64_t innerDim = -1, inner = 0, used = 0;
 
   /// Returns the dimension of the tensor along which dimension `dim` of the
   /// tile runs; one of static size one where the tile's has size one. -1: there

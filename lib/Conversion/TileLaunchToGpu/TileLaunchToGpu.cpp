@@ -104,27 +104,27 @@ static void clipRows(StoreAsyncOp store) {
       store.getDims(), [&](int64_t dim) { return dim + (dim >= rowDim); });
   StoreAsyncOp::create(builder, loc, store.getSource(), store.getTarget(),
                        indices, /*valid=*/Value(), dims, store.getAdd(),
-                       store.getInnerAttr());
+                       store.getInnerAttr(), /*used=*/IntegerAttr());
   store.erase();
 }
 
 /// Makes copies that only TMA executes use descriptors instead of the memref.
 void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
-  DenseMap<std::tuple<Value, Type, Attribute, int64_t, int>, Value> maps;
+  DenseMap<std::tuple<Value, Type, Attribute, Attribute, Attribute, int>, Value>
+      maps;
   auto describe = [&](OpOperand &memref, SharedType tile,
                       DenseI64ArrayAttr dims, IntegerAttr inner,
-                      bool isClipped = false) {
+                      IntegerAttr used = {}, bool isClipped = false) {
     auto source = dyn_cast<MemRefType>(memref.get().getType());
     if (!source || !suitsTensorMap(source, dims, tile))
       return;
-    Value &map = maps[{memref.get(), tile, dims, inner ? inner.getInt() : 0,
-                       int(isClipped)}];
+    Value &map = maps[{memref.get(), tile, dims, inner, used, int(isClipped)}];
     if (!map) {
       auto type = TensorMapType::get(
           &getContext(), getTensorMapRank(source.getRank() + isClipped, tile),
           tile);
       map = TensorMapOp::create(builder, memref.getOwner()->getLoc(), type,
-                                memref.get(), isClipped, dims, inner);
+                                memref.get(), isClipped, dims, inner, used);
       ++numTensorMaps;
     }
     memref.set(map);
@@ -135,11 +135,13 @@ void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
                load.getDimsAttr(), load.getInnerAttr());
     else if (auto store = dyn_cast<StoreAsyncOp>(op))
       describe(store.getTargetMutable(), store.getSource().getType(),
-               store.getDimsAttr(), store.getInnerAttr(),
-               bool(store.getValid()));
+               store.getDimsAttr(), store.getInnerAttr(), store.getUsedAttr(),
+               store.getValid() && !store.getUsed());
   });
+  // Rows of each place by itself are copied as far as they are valid.
   launch.walk([](StoreAsyncOp store) {
-    if (store.getValid() && isa<TensorMapType>(store.getTarget().getType()))
+    if (store.getValid() && !store.getUsed() &&
+        isa<TensorMapType>(store.getTarget().getType()))
       clipRows(store);
   });
 }

@@ -144,8 +144,8 @@ Value SharedAccess::getPointer(int64_t rowOffset, int64_t columnOffset) {
 
 GlobalAccess::GlobalAccess(OpBuilder &builder, Location loc, Value memref,
                            ValueRange indices, ArrayRef<int64_t> dims,
-                           ArrayRef<int64_t> shape, int64_t inner)
-    : builder(builder), loc(loc), inner(inner), shape(shape) {
+                           ArrayRef<int64_t> shape, int64_t inner, int64_t used)
+    : builder(builder), loc(loc), inner(inner), used(used), shape(shape) {
   auto type = cast<MemRefType>(memref.getType());
   elementBytes = fovea::tile::getElementBytes(type);
   auto [staticStrides, staticOffset] = type.getStridesAndOffset();
@@ -233,15 +233,28 @@ Value GlobalAccess::getLeft(int64_t dim) {
 }
 
 Value GlobalAccess::isWithin(int64_t dim, Value place) {
-  if (!left[dim])
-    return {};
-  Value within = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
-                                       place, left[dim]);
-  if (dim != 0 || !firstRow)
+  Value within;
+  auto require = [&](Value condition) {
+    within =
+        within
+            ? arith::AndIOp::create(builder, loc, within, condition).getResult()
+            : condition;
+  };
+  auto compare = [&](arith::CmpIPredicate predicate, Value a, Value b) {
+    require(arith::CmpIOp::create(builder, loc, predicate, a, b));
+  };
+  if (left[dim])
+    compare(arith::CmpIPredicate::slt, place, left[dim]);
+  if (dim != 0)
     return within;
-  Value isFrom = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
-                                       place, firstRow);
-  return arith::AndIOp::create(builder, loc, within, isFrom);
+  if (firstRow)
+    compare(arith::CmpIPredicate::sge, place, firstRow);
+  if (hasUnusedRows())
+    compare(arith::CmpIPredicate::ult,
+            arith::RemUIOp::create(builder, loc, place,
+                                   getI32(builder, loc, inner)),
+            getI32(builder, loc, used));
+  return within;
 }
 
 Value GlobalAccess::isAligned(int64_t bytes) {

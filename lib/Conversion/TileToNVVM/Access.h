@@ -73,18 +73,24 @@ int64_t getElementBytes(mlir::MemRefType type);
 
 /// A tile of a memref in global memory that begins at `indices` and whose
 /// dimension n runs along dimension `dims[n]`; with `inner`, a power of two,
-/// that many neighbouring rows run along `dims[1]`, and other dimensions along
-/// the one behind.
+/// that many neighbouring rows run along `dims[1]`, of which only the first
+/// `used` exist, and other dimensions along the one behind.
 class GlobalAccess {
 public:
   GlobalAccess(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value memref,
                mlir::ValueRange indices, llvm::ArrayRef<int64_t> dims,
-               llvm::ArrayRef<int64_t> shape, int64_t inner = 0);
+               llvm::ArrayRef<int64_t> shape, int64_t inner = 0,
+               int64_t used = 0);
 
   int64_t getElementBytes() const { return elementBytes; }
 
   /// Returns true if dimension `dim` of every such tile lies within the memref.
-  bool isWhole(int64_t dim) const { return !left[dim]; }
+  bool isWhole(int64_t dim) const {
+    return !left[dim] && (dim > 0 || !hasUnusedRows());
+  }
+
+  /// Returns true if there are rows at places that do not exist.
+  bool hasUnusedRows() const { return used < inner; }
 
   /// Returns the number of elements of dimension `dim` that lie within the
   /// memref, an i32 from 0 to the tile's size.
@@ -136,10 +142,10 @@ private:
   mlir::Value address;
   /// Bytes from one element to the next, i64; null: the size of an element.
   llvm::SmallVector<mlir::Value> strides;
-  /// The same of the rows along a second dimension, and how many these are; 0:
-  /// there is none.
+  /// The same of the rows along a second dimension, how many these are, and how
+  /// many of them exist; 0: there is none.
   mlir::Value innerStride;
-  int64_t inner;
+  int64_t inner, used;
   /// The elements within the memref in each dimension; null: all.
   llvm::SmallVector<mlir::Value> left;
   /// The first row, an i32; null: 0.

@@ -233,6 +233,8 @@ void FragmentAccess::store(ValueRange registers) {
   bool hasWholeRows = memory.isWhole(layout.getShape().size() - 1);
   if (isAligned && hasWholeRows)
     return storeVectors(registers);
+  if (memory.hasUnusedRows())
+    return storeScalars(registers);
   auto branch = scf::IfOp::create(rewriter, loc, canUseVectors(),
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(rewriter);
@@ -296,7 +298,8 @@ struct ConvertStore final : OpConversionPattern<StoreOp> {
                   ConversionPatternRewriter &rewriter) const override {
     FragmentType type = op.getValue().getType();
     GlobalAccess memory(rewriter, op.getLoc(), op.getTarget(), op.getIndices(),
-                        op.getDims(), type.getShape(), getInnerRows(op));
+                        op.getDims(), type.getShape(), getInnerRows(op),
+                        getUsedRows(op));
     if (op.getValid())
       memory.limit(0, op.getValid());
     FragmentAccess(rewriter, op, type, memory).store(adaptor.getValue());
@@ -507,7 +510,8 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
     std::optional<GlobalAccess> memory;
     if (!op.getRuns()) {
       memory.emplace(rewriter, loc, op.getSource(), op.getIndices(),
-                     op.getDims(), shared.getShape(), getInnerRows(op));
+                     op.getDims(), shared.getShape(), getInnerRows(op),
+                     getUsedRows(op));
       memory->limitRows(op.getRows());
     }
     // Threads that are behind may still read the slot's previous contents.
@@ -557,7 +561,8 @@ public:
       });
     } else {
       GlobalAccess memory(rewriter, loc, op.getSource(), op.getIndices(),
-                          op.getDims(), type.getShape(), getInnerRows(op));
+                          op.getDims(), type.getShape(), getInnerRows(op),
+                          getUsedRows(op));
       memory.limitRows(op.getRows());
       SharedCopy(rewriter, op, type, adaptor.getSlot().front(), memory, full)
           .start();

@@ -121,9 +121,9 @@ LogicalResult MapEncoder::encode(TensorMapOp op) {
     if (dim == op.getDims().back())
       extent = tile.getPanelColumns();
     else if (isRows)
-      extent = rows;
+      extent = op.getUsed() ? 1 : rows;
     else if (inner && dim == op.getDims()[1])
-      extent = inner;
+      extent = getUsedRows(op);
     if (isRows && op.getClipped()) {
       sizes.push_back(constant(rows));
       strides.push_back(stride);

@@ -501,7 +501,9 @@ void LoadAsyncLowering::emitZeros(ImplicitLocOpBuilder &builder, LoadAsyncOp op,
 
 namespace {
 
-/// Starts the copy of each panel by the first thread, which also waits.
+/// Starts the copy of each panel by the first thread, which also waits; of each
+/// place along the first dimension of rows, where some places along the second
+/// one are not used.
 struct StoreAsyncLowering : OpConversionPattern<StoreAsyncOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -523,13 +525,22 @@ struct StoreAsyncLowering : OpConversionPattern<StoreAsyncOp> {
           "[$1, {{@}], [$0];",
           op.getAdd() ? ".reduce" : "", map.getRank(),
           op.getAdd() ? ".add.tile" : "");
-      emitPanels(one, map, tile, text, adaptor.getSource().front(),
-                 adaptor.getTarget().front(), {}, coordinates);
+      Value address = adaptor.getSource().front(),
+            descriptor = adaptor.getTarget().front();
+      if (op.getUsed())
+        emitPlaces(one, op, text, address, descriptor, coordinates);
+      else
+        emitPanels(one, map, tile, text, address, descriptor, {}, coordinates);
       emitPtx(one, op.getLoc(), "cp.async.bulk.commit_group;");
     });
     rewriter.eraseOp(op);
     return success();
   }
+
+private:
+  static void emitPlaces(ImplicitLocOpBuilder &builder, StoreAsyncOp op,
+                         StringRef text, Value address, Value descriptor,
+                         SmallVector<Value> coordinates);
 };
 
 struct WaitStoresLowering : OpConversionPattern<WaitStoresOp> {
@@ -548,6 +559,43 @@ struct WaitStoresLowering : OpConversionPattern<WaitStoresOp> {
 };
 
 } // namespace
+
+/// Emits `text`, for `emitPanels`, for the rows of each place.
+void StoreAsyncLowering::emitPlaces(ImplicitLocOpBuilder &builder,
+                                    StoreAsyncOp op, StringRef text,
+                                    Value address, Value descriptor,
+                                    SmallVector<Value> coordinates) {
+  auto map = cast<TensorMapType>(op.getTarget().getType());
+  SharedType tile = op.getSource().getType();
+  auto constant = [&](int64_t value) {
+    return getI32(builder, op.getLoc(), value);
+  };
+  int64_t inner = getInnerRows(op);
+  Value end = constant(countPlaces(op, tile.getShape().front()));
+  if (Value valid = op.getValid()) {
+    valid = arith::IndexCastOp::create(builder, builder.getI32Type(), valid);
+    valid = arith::DivSIOp::create(builder, valid, constant(inner));
+    end = arith::MinSIOp::create(builder, valid, end);
+  }
+  auto loop = scf::ForOp::create(builder, constant(0), end, constant(1));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value place = loop.getInductionVar();
+  Value distance = arith::MulIOp::create(builder, place,
+                                         constant(inner * tile.getRowBytes()));
+  // TMA's first dimension is the memref's last one; columns and places along
+  // the second dimension of rows come first.
+  SmallVector<Value> order;
+  for (int64_t dim = map.getRank() - 1; dim >= 0; --dim)
+    order.push_back(dim == op.getDims().front() ? place : Value());
+  moveInnerRows(op, op.getDims(), order);
+  for (auto [coordinate, moved] : llvm::zip_equal(coordinates, order))
+    if (moved)
+      coordinate = arith::AddIOp::create(builder, coordinate, moved);
+  emitPanels(builder, map, tile, text,
+             arith::AddIOp::create(builder, address, distance), descriptor, {},
+             coordinates);
+}
 
 void fovea::tile::populateTensorMemoryAcceleratorPatterns(
     const TileTypeConverter &converter, RewritePatternSet &patterns,

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 using namespace mlir;
 
@@ -45,6 +46,65 @@ Value fovea::attn::swapWithNext(OpBuilder &builder, Location loc, Value tensor,
   return linalg::TransposeOp::create(builder, loc, tensor, room,
                                      getSwap(type.getRank(), dim))
       ->getResult(0);
+}
+
+Value fovea::attn::makePlaces(OpBuilder &builder, Location loc, Value heads,
+                              int64_t dim, int64_t places) {
+  auto type = cast<RankedTensorType>(heads.getType());
+  if (type.getDimSize(dim) == places)
+    return heads;
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, heads),
+                            all = sizes,
+                            zeros(sizes.size(), builder.getIndexAttr(0)),
+                            ones(sizes.size(), builder.getIndexAttr(1));
+  all[dim] = builder.getIndexAttr(places);
+  Value room =
+      tensor::EmptyOp::create(builder, loc, all, type.getElementType());
+  return tensor::InsertSliceOp::create(builder, loc, heads, room, zeros, sizes,
+                                       ones);
+}
+
+/// Returns true if sizes of a part are those of `whole`, but along `dim`.
+static bool areAllBut(ArrayRef<OpFoldResult> part, Value whole, int64_t dim) {
+  auto type = cast<RankedTensorType>(whole.getType());
+  if (static_cast<int64_t>(part.size()) != type.getRank() ||
+      !getConstantIntValue(part[dim]) || type.isDynamicDim(dim))
+    return false;
+  return llvm::all_of(llvm::enumerate(part), [&](auto each) {
+    int64_t at = each.index();
+    return at == dim ||
+           ValueBoundsConstraintSet::areEqual(each.value(), {whole, at})
+               .value_or(false);
+  });
+}
+
+Value fovea::attn::getHeadsOfPlaces(Value places, int64_t dim) {
+  auto insertion = places.getDefiningOp<tensor::InsertSliceOp>();
+  bool areHeads =
+      insertion && insertion.getDest().getDefiningOp<tensor::EmptyOp>() &&
+      insertion.hasZeroOffset() && insertion.hasUnitStride() &&
+      insertion.getSourceType().getRank() == insertion.getType().getRank() &&
+      areAllBut(insertion.getMixedSizes(), insertion.getDest(), dim);
+  return areHeads ? insertion.getSource() : Value();
+}
+
+bool fovea::attn::dropsPlaces(tensor::ExtractSliceOp slice, int64_t dim) {
+  return slice.hasZeroOffset() && slice.hasUnitStride() &&
+         slice.getType().getRank() == slice.getSourceType().getRank() &&
+         areAllBut(slice.getMixedSizes(), slice.getSource(), dim);
+}
+
+Value fovea::attn::dropPlaces(OpBuilder &builder, Location loc, Value tensor,
+                              int64_t dim, int64_t heads) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  if (type.getDimSize(dim) == heads)
+    return tensor;
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor),
+                            zeros(sizes.size(), builder.getIndexAttr(0)),
+                            ones(sizes.size(), builder.getIndexAttr(1));
+  sizes[dim] = builder.getIndexAttr(heads);
+  return tensor::ExtractSliceOp::create(builder, loc, tensor, zeros, sizes,
+                                        ones);
 }
 
 Value fovea::attn::splitRows(OpBuilder &builder, Location loc, Value rows,

@@ -14,6 +14,7 @@
 #ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_HEADGROUPS_H
 #define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_HEADGROUPS_H
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Builders.h"
 
@@ -31,6 +32,23 @@ llvm::SmallVector<int64_t> getSwap(int64_t rank, int64_t dim);
 /// Returns `tensor` with dimension `dim` and the next one swapped.
 mlir::Value swapWithNext(mlir::OpBuilder &builder, mlir::Location loc,
                          mlir::Value tensor, int64_t dim);
+
+/// Returns `heads`, whose dimension `dim` they are, with so many places along
+/// it, of which those behind them hold anything.
+mlir::Value makePlaces(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::Value heads, int64_t dim, int64_t places);
+
+/// Returns true if `slice` keeps the first places of a tensor along `dim`, and
+/// all along the others.
+bool dropsPlaces(mlir::tensor::ExtractSliceOp slice, int64_t dim);
+
+/// Returns the first `heads` places of `tensor` along dimension `dim`.
+mlir::Value dropPlaces(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::Value tensor, int64_t dim, int64_t heads);
+
+/// Returns the heads of which `makePlaces` has made `places` along `dim`; null
+/// if it has not.
+mlir::Value getHeadsOfPlaces(mlir::Value places, int64_t dim);
 
 /// Returns `rows`, of one head of a tile, [1, 1, outer * inner, ...], as [1,
 /// outer, inner, ...].

@@ -15,7 +15,9 @@
 // So are those of a few queries which are no power of two, as neighbours in a
 // box have to be, where their results have the heads of a query as neighbours;
 // and those of batches of any number of queries, in code for few, or of one
-// that fills tiles of heads badly.
+// that fills tiles of heads badly. A query of such a batch has a power of two
+// of rows, of which the last ones have no head where the group has fewer:
+// nothing reads them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,6 +61,8 @@ struct Group {
   int64_t rowHeads, heads, queries;
   /// True if the heads of one query are neighbouring rows.
   bool isByQueries = false;
+  /// The rows of a query then: one for each head, and others without one.
+  int64_t places = heads;
 
   bool isMany() const { return ShapedType::isDynamic(queries); }
 
@@ -72,19 +76,22 @@ struct Group {
         return std::nullopt;
     if (query[1] == kvHeads || query[2] == 0)
       return std::nullopt;
-    return Group{kvHeads, query[1] / kvHeads, query[2], false};
+    return Group{kvHeads, query[1] / kvHeads, query[2]};
   }
 
   /// Divides the group into shares as large as neighbouring rows may be: a
   /// power of two of heads, and a few queries in a tile yet.
   void divide() {
     int64_t all = rowHeads * heads;
-    heads = std::min(heads & -heads, kLargestMany);
+    places = heads = std::min(heads & -heads, kLargestMany);
     rowHeads = all / heads;
   }
 
+  /// Gives a query as many rows as the next power of two.
+  void pad() { places = llvm::PowerOf2Ceil(heads); }
+
   int64_t getRows() const {
-    return isMany() ? ShapedType::kDynamic : heads * queries;
+    return isMany() ? ShapedType::kDynamic : places * queries;
   }
 };
 
@@ -126,8 +133,8 @@ static bool areCopiedByLoop(AttentionOp op) {
 static bool canBeByQueries(AttentionOp op, const Group &group,
                            machine::TargetAttr target) {
   return target.isGpu() && target.getGpuArch().hasBulkCopies &&
-         group.heads > 1 && llvm::isPowerOf2_64(group.heads) &&
-         group.heads <= kLargestMany && !op.getDropout() && !op.getInitLse() &&
+         group.heads > 1 && llvm::isPowerOf2_64(group.places) &&
+         group.places <= kLargestMany && !op.getDropout() && !op.getInitLse() &&
          !readsByRow(op.getScore()) && !readsByRow(op.getMask());
 }
 
@@ -165,16 +172,24 @@ static bool isOfBatch(AttentionOp op) {
          });
 }
 
+/// The rows of a tile of two groups of warps: others keep tensor cores less
+/// busy.
+static constexpr int64_t kTileRows = 128;
+
+/// Returns the rows of the tiles of all queries, by queries, of which there is
+/// a known number.
+static int64_t countRows(const Group &group) {
+  return group.rowHeads * llvm::alignTo(group.getRows(), kTileRows);
+}
+
 /// Returns true if tiles of whole queries have fewer rows in all, by a tenth or
-/// more, than those of each head by itself: of few queries a tile of two groups
-/// of warps, as others keep tensor cores less busy; of more what fills groups.
+/// more, than those of each head by itself: of few queries a whole tile, of
+/// more what fills groups of warps.
 static bool fillsTilesByQueries(const Group &group) {
-  constexpr int64_t kTileRows = 128;
   int64_t ofHeads =
-      group.heads *
+      group.rowHeads * group.heads *
       std::max<int64_t>(kTileRows, llvm::alignTo(group.queries, kGpuRows));
-  int64_t byQueries = llvm::alignTo(group.getRows(), kTileRows);
-  return 10 * byQueries <= 9 * ofHeads;
+  return 10 * countRows(group) <= 9 * ofHeads;
 }
 
 /// Returns true if one tile has all rows of a head, which are no box of heads,
@@ -211,7 +226,7 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
         return;
       bool areFew = !group->isMany() && 2 * group->queries <= limit;
       if (!areFew)
-        group->divide();
+        group = divide(op, *group);
       group->isByQueries = canBeByQueries(op, *group, target) &&
                            shouldBeByQueries(op, *group, areFew);
       if (!areFew && !group->isByQueries)
@@ -226,6 +241,8 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
   }
 
 private:
+  Group divide(AttentionOp op, const Group &group);
+
   /// Returns true if the heads of a query should be neighbouring rows where
   /// they may be.
   bool shouldBeByQueries(AttentionOp op, const Group &group, bool areFew) {
@@ -239,6 +256,20 @@ private:
   static void pack(RewriterBase &rewriter, AttentionOp op, const Group &group);
 };
 } // namespace
+
+/// Returns `group` as neighbouring rows: all of it, with rows that have no head
+/// if need be, in batches; of a known number of queries where no more tiles
+/// have them so than have the rows of shares. Else its shares.
+Group PackGroups::divide(AttentionOp op, const Group &group) {
+  Group shares = group, padded = group;
+  shares.divide();
+  padded.pad();
+  if (padded.places > kLargestMany || !isOfBatch(op))
+    return shares;
+  if (group.isMany())
+    return batches ? padded : shares;
+  return countRows(padded) <= countRows(shares) ? padded : shares;
+}
 
 /// Returns `tensor`, [B, Hkv * G, 1, ...], as [B, Hkv, G, ...]: a view,
 /// whatever the strides of its heads, as a slice without the dimension of the
@@ -273,26 +304,27 @@ static Value packHeads(OpBuilder &builder, Location loc, Value tensor,
   return expandShape(builder, loc, heads, split, expanded);
 }
 
-/// Returns `tensor` with dimension `from` divided in two, of `outer` and
-/// `inner` elements, and two joined as `to`, where heads are neighbours after
-/// the dimensions of queries and of a group's heads are swapped.
-static Value regroup(OpBuilder &builder, Location loc, Value tensor,
-                     int64_t from, int64_t to, OpFoldResult outer,
-                     OpFoldResult inner, const Group &group) {
+/// Returns `tensor` with dimension `dim` divided in two, of `outer` and `inner`
+/// elements.
+static Value divide(OpBuilder &builder, Location loc, Value tensor, int64_t dim,
+                    OpFoldResult outer, OpFoldResult inner) {
   int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
-  sizes[from] = outer;
-  sizes.insert(sizes.begin() + from + 1, inner);
-  Value divided =
-      expandShape(builder, loc, tensor, getGroupsWithPair(rank, from), sizes);
-  if (group.isByQueries)
-    divided = swapWithNext(builder, loc, divided, /*dim=*/2);
+  sizes[dim] = outer;
+  sizes.insert(sizes.begin() + dim + 1, inner);
+  return expandShape(builder, loc, tensor, getGroupsWithPair(rank, dim), sizes);
+}
+
+/// Returns `divided` with dimension `dim` and the next one joined.
+static Value join(OpBuilder &builder, Location loc, Value divided,
+                  int64_t dim) {
+  int64_t rank = cast<RankedTensorType>(divided.getType()).getRank();
   return tensor::CollapseShapeOp::create(builder, loc, divided,
-                                         getGroupsWithPair(rank, to));
+                                         getGroupsWithPair(rank - 1, dim));
 }
 
 /// Returns `tensor`, [B, Hkv * G, Sq, ...], as [B, Hkv, G * Sq, ...], or, by
-/// queries, as [B, Hkv, Sq * G, ...].
+/// queries, whose heads have `P` places, as [B, Hkv, Sq * P, ...].
 static Value packRows(OpBuilder &builder, Location loc, Value tensor,
                       const Group &group) {
   auto type = cast<RankedTensorType>(tensor.getType());
@@ -300,9 +332,14 @@ static Value packRows(OpBuilder &builder, Location loc, Value tensor,
   if (group.queries == 1 && !hasOneFeature)
     return packHeads(builder, loc, tensor,
                      tensor::getMixedSizes(builder, loc, tensor), group);
-  return regroup(builder, loc, tensor, /*from=*/1, /*to=*/2,
-                 builder.getIndexAttr(group.rowHeads),
-                 builder.getIndexAttr(group.heads), group);
+  Value divided = divide(builder, loc, tensor, /*dim=*/1,
+                         builder.getIndexAttr(group.rowHeads),
+                         builder.getIndexAttr(group.heads));
+  if (group.isByQueries)
+    divided = swapWithNext(
+        builder, loc,
+        makePlaces(builder, loc, divided, /*dim=*/2, group.places), /*dim=*/2);
+  return join(builder, loc, divided, /*dim=*/2);
 }
 
 /// Returns `tensor`, of packed rows, as `type`, [B, Hkv * G, Sq, ...], where
@@ -310,11 +347,15 @@ static Value packRows(OpBuilder &builder, Location loc, Value tensor,
 static Value unpackRows(OpBuilder &builder, Location loc, Value tensor,
                         RankedTensorType type, const Group &group,
                         OpFoldResult queries) {
-  OpFoldResult outer = builder.getIndexAttr(group.heads), inner = queries;
+  OpFoldResult outer = builder.getIndexAttr(group.places), inner = queries;
   if (group.isByQueries)
     std::swap(outer, inner);
-  Value result =
-      regroup(builder, loc, tensor, /*from=*/2, /*to=*/1, outer, inner, group);
+  Value divided = divide(builder, loc, tensor, /*dim=*/2, outer, inner);
+  if (group.isByQueries)
+    divided =
+        dropPlaces(builder, loc, swapWithNext(builder, loc, divided, /*dim=*/2),
+                   /*dim=*/2, group.heads);
+  Value result = join(builder, loc, divided, /*dim=*/1);
   return builder.createOrFold<tensor::CastOp>(loc, type, result);
 }
 
@@ -335,7 +376,7 @@ static void packRegion(RewriterBase &rewriter, Region &from, Region &to,
   // The analysis of masks knows these quotients.
   IndexMath index(rewriter, loc);
   Value size = index.materialize(
-      index.constant(group.isByQueries ? group.heads : group.queries));
+      index.constant(group.isByQueries ? group.places : group.queries));
   Value member = rewriter.createOrFold<arith::DivUIOp>(loc, row, size);
   row = rewriter.createOrFold<arith::RemUIOp>(loc, row, size);
   if (group.isByQueries)

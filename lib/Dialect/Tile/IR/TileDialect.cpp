@@ -208,6 +208,15 @@ int64_t fovea::tile::getInnerRows(Operation *op) {
   return static_cast<int64_t>(inner.value_or(0));
 }
 
+int64_t fovea::tile::getUsedRows(Operation *op) {
+  std::optional<uint64_t> used =
+      llvm::TypeSwitch<Operation *, std::optional<uint64_t>>(op)
+          .Case<LoadOp, LoadAsyncOp, StoreOp, StoreAsyncOp, TensorMapOp>(
+              [](auto access) { return access.getUsed(); })
+          .Default(std::nullopt);
+  return used ? static_cast<int64_t>(*used) : getInnerRows(op);
+}
+
 int64_t fovea::tile::countPlaces(Operation *op, int64_t rows) {
   return rows / std::max<int64_t>(getInnerRows(op), 1);
 }

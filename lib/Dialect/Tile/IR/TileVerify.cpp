@@ -233,6 +233,10 @@ static LogicalResult verifyAccess(Operation *op, ArrayRef<int64_t> shape,
     return op->emitOpError("expected 'inner' to be a power of two up to ")
            << kGroupRows << " that divides the tile's " << shape.front()
            << " rows, got " << inner;
+  int64_t used = getUsedRows(op);
+  if (used > inner)
+    return op->emitOpError("expected 'used' to be at most 'inner', ")
+           << inner << ", got " << used;
   size_t along = shape.size() + (inner ? 1 : 0);
   if (dims.size() != along)
     return op->emitOpError("expected a dimension of the memref for each of the "
@@ -430,7 +434,7 @@ LogicalResult StoreAsyncOp::verify() {
   if (getAdd() && !type.isF16() && !type.isBF16() && !type.isF32())
     return emitOpError("expected elements of f16, bf16 or f32 to add, got ")
            << type;
-  if (getValid() && getIndices().size() > kLargestClippedRank)
+  if (getValid() && !getUsed() && getIndices().size() > kLargestClippedRank)
     return emitOpError("expected at most ")
            << kLargestClippedRank
            << " dimensions where some rows are not written, got "
@@ -662,6 +666,9 @@ LogicalResult TensorMapOp::verify() {
   if (failed(verifyElements(*this, tile.getElementType(),
                             source.getElementType())))
     return failure();
+  if (getClipped() && getUsed())
+    return emitOpError("has 'used', so it cannot be 'clipped': its rows are "
+                       "those of one place");
   int64_t rank = getTensorMapRank(source.getRank() + getClipped(), tile);
   if (map.getRank() != rank)
     return emitOpError("expected a map of rank ")

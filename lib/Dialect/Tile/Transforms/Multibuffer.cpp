@@ -247,6 +247,7 @@ void Multibuffer::convert(Copied &copied, LaunchOp launch, Value use,
       LoadAsyncOp::create(builder, loc, load.getSource(), load.getIndices(),
                           slot, ring, use, copied.dims, load.getRows());
   copy.setInnerAttr(load.getInnerAttr());
+  copy.setUsedAttr(load.getUsedAttr());
   if (load.getRuns()) {
     copy.setRunsAttr(load.getRunsAttr());
     copy.setWholeRuns(load.getWholeRuns());

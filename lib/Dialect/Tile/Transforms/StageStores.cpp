@@ -86,7 +86,7 @@ static SharedType getStagedTile(StoreOp store,
                                 std::optional<int64_t> columns = std::nullopt) {
   FragmentType value = store.getValue().getType();
   if (value.getRank() != 2 ||
-      (store.getValid() &&
+      (store.getValid() && !store.getUsed() &&
        store.getTarget().getType().getRank() > kLargestClippedRank))
     return {};
   // What few iterations store would take memory from what all of them do.
@@ -186,7 +186,7 @@ void StageStores::stageAdd(StoreOp store, LaunchOp launch) {
   Value staged = ToSharedOp::create(builder, loc, tile, store.getValue());
   StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
                        store.getIndices(), store.getValid(), store.getDims(),
-                       /*add=*/true, store.getInnerAttr());
+                       /*add=*/true, store.getInnerAttr(), store.getUsedAttr());
   WaitStoresOp::create(builder, loc);
   store.erase();
   ++numStaged;
@@ -237,7 +237,7 @@ void StageStores::stageInRing(StoreOp store, SharedType tile, LaunchOp launch,
     Value staged = WaitOp::create(builder, loc, tile, ring, use);
     StoreAsyncOp::create(builder, loc, staged, store.getTarget(), indices,
                          store.getValid(), store.getDims(), store.getAdd(),
-                         store.getInnerAttr());
+                         store.getInnerAttr(), store.getUsedAttr());
     WaitStoresOp::create(builder, loc);
     ReleaseOp::create(builder, loc, ring, use);
     if (part + 1 < parts)
@@ -297,7 +297,8 @@ void StageStores::stage(StoreOp store) {
   Value staged = ToSharedOp::create(builder, loc, tile, store.getValue(), ring);
   StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
                        store.getIndices(), store.getValid(), store.getDims(),
-                       /*add=*/false, store.getInnerAttr());
+                       /*add=*/false, store.getInnerAttr(),
+                       store.getUsedAttr());
   // What registers have, as the log-sum-exp, is stored meanwhile.
   builder.setInsertionPoint(store->getBlock(), findEndOfRegisterWork(store));
   WaitStoresOp::create(builder, loc);

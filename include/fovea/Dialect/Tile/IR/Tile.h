@@ -111,6 +111,9 @@ namespace fovea::tile {
 /// along the first one.
 int64_t getInnerRows(mlir::Operation *op);
 
+/// Returns how many of these places are used: all, if nothing is said.
+int64_t getUsedRows(mlir::Operation *op);
+
 /// Returns how many places so many rows of that tile take along the first
 /// dimension that they run along.
 int64_t countPlaces(mlir::Operation *op, int64_t rows);

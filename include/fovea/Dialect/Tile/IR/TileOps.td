@@ -423,7 +423,9 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
     and the tile's rows run along its first two: row `r` is at `r / n` along
     `dims[0]` and at `r mod n` along `dims[1]`, whose `n` places all exist. So
     rows of several heads are those of one tile. `n` is a power of two up to 64,
-    which warp groups have rows of, and divides the number of rows.
+    which warp groups have rows of, and divides the number of rows. With `used m`
+    as well, the first `m` of the `n` places exist, and what rows at the others
+    hold is not defined.
 
     ```mlir
     // 32 queries of 4 heads each, from head %h on.
@@ -471,7 +473,7 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
                        Variadic<Index>:$rows, DenseI64ArrayAttr:$dims,
                        UnitAttr:$aligned, UnitAttr:$whole_runs,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$runs,
-                       Tile_InnerRows:$inner);
+                       Tile_InnerRows:$inner, Tile_InnerRows:$used);
   let results = (outs Tile_Tile:$result);
   let regions = (region AnyRegion:$place);
   let builders = [
@@ -481,11 +483,12 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
                    CArg<"::mlir::ValueRange", "{}">:$rows), [{
       build($_builder, $_state, result, source, indices, rows, dims,
             /*aligned=*/false, /*whole_runs=*/false,
-            /*runs=*/::mlir::IntegerAttr(), /*inner=*/::mlir::IntegerAttr());
+            /*runs=*/::mlir::IntegerAttr(), /*inner=*/::mlir::IntegerAttr(),
+            /*used=*/::mlir::IntegerAttr());
     }]>
   ];
   let assemblyFormat = [{
-    $source (`[` $indices^ `]`)? `dims` $dims (`inner` $inner^)?
+    $source (`[` $indices^ `]`)? `dims` $dims (`inner` $inner^)? (`used` $used^)?
     (`aligned` $aligned^)? (`rows` `(` $rows^ `)`)? (`whole_runs` $whole_runs^)?
     (`runs` $runs^ $place)? attr-dict
     `:` qualified(type($source)) `->` qualified(type($result))
@@ -525,6 +528,7 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
     bytes. As in loads to registers, warp groups that run apart may have indices
     of their own. Where `valid` is given, only the first `valid` elements of the
     tile's dimension 0 are written, a multiple of `inner` where that is given.
+    Rows at places that are not `used` are not written.
     With `add`, floats are added to the elements in memory, each as one atomic
     operation, in any order, also by several blocks (`red.global.add`, PTX ISA
     9.7.13.6); the launch must not read or write such an element in any other way.
@@ -532,19 +536,22 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
   let arguments = (ins Tile_AnyFragment:$value, AnyMemRef:$target,
                        Variadic<Index>:$indices, Optional<Index>:$valid,
                        DenseI64ArrayAttr:$dims, UnitAttr:$add,
-                       UnitAttr:$aligned, Tile_InnerRows:$inner);
+                       UnitAttr:$aligned, Tile_InnerRows:$inner,
+                       Tile_InnerRows:$used);
   let builders = [
     OpBuilder<(ins "::mlir::Value":$value, "::mlir::Value":$target,
                    "::mlir::ValueRange":$indices, "::mlir::Value":$valid,
                    "::llvm::ArrayRef<int64_t>":$dims, CArg<"bool", "false">:$add,
                    CArg<"bool", "false">:$aligned), [{
       build($_builder, $_state, value, target, indices, valid, dims, add,
-            aligned, /*inner=*/::mlir::IntegerAttr());
+            aligned, /*inner=*/::mlir::IntegerAttr(),
+            /*used=*/::mlir::IntegerAttr());
     }]>
   ];
   let assemblyFormat = [{
     (`add` $add^)? $value `,` $target `[` $indices `]` `dims` $dims
-    (`inner` $inner^)? (`aligned` $aligned^)? (`valid` `(` $valid^ `)`)?
+    (`inner` $inner^)? (`used` $used^)? (`aligned` $aligned^)?
+    (`valid` `(` $valid^ `)`)?
     attr-dict `:` qualified(type($value)) `,` qualified(type($target))
   }];
   let hasCanonicalizeMethod = 1;
@@ -668,7 +675,8 @@ def StoreAsyncOp : Tile_Op<"store_async", [AttrSizedOperandSegments,
     the last dimension; elements beyond the memref's sizes are not written, and
     where `valid` is given, only the tile's first `valid` rows are, a multiple of
     `inner`, on a memref of at most four dimensions, which has these rows. With
-    `add`, elements of f16, bf16 or f32 are added to those in memory, each as one
+    `used` rows of each place along `dims[0]` are a copy of their own, and the
+    memref may have five dimensions. With `add`, elements of f16, bf16 or f32 are added to those in memory, each as one
     atomic operation, in any order (`cp.reduce.async.bulk.tensor`). On a tensor
     map the indices refer to the map's tensor. Only `tile.wait_stores` tells when
     the tile has been read.
@@ -681,10 +689,10 @@ def StoreAsyncOp : Tile_Op<"store_async", [AttrSizedOperandSegments,
   let arguments = (ins Tile_AnyShared:$source, Tile_Global:$target,
                        Variadic<Index>:$indices, Optional<Index>:$valid,
                        DenseI64ArrayAttr:$dims, UnitAttr:$add,
-                       Tile_InnerRows:$inner);
+                       Tile_InnerRows:$inner, Tile_InnerRows:$used);
   let assemblyFormat = [{
     (`add` $add^)? $source `,` $target `[` $indices `]` `dims` $dims
-    (`inner` $inner^)? (`valid` `(` $valid^ `)`)? attr-dict
+    (`inner` $inner^)? (`used` $used^)? (`valid` `(` $valid^ `)`)? attr-dict
     `:` qualified(type($source)) `,` qualified(type($target))
   }];
   let hasVerifier = 1;
@@ -1141,10 +1149,12 @@ def TensorMapOp : Tile_Op<"tensor_map", [
     `triton/tools/ragged_tma.py`, do the same.)
   }];
   let arguments = (ins AnyMemRef:$source, UnitAttr:$clipped,
-                       DenseI64ArrayAttr:$dims, Tile_InnerRows:$inner);
+                       DenseI64ArrayAttr:$dims, Tile_InnerRows:$inner,
+                       Tile_InnerRows:$used);
   let results = (outs Tile_AnyTensorMap:$result);
   let assemblyFormat = [{
-    (`clipped` $clipped^)? $source `dims` $dims (`inner` $inner^)? attr-dict
+    (`clipped` $clipped^)? $source `dims` $dims (`inner` $inner^)?
+    (`used` $used^)? attr-dict
     `:` qualified(type($source)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;

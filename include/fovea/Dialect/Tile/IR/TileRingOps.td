@@ -132,7 +132,7 @@ def LoadAsyncOp : Tile_Op<"load_async", [
                        Variadic<Index>:$rows, DenseI64ArrayAttr:$dims,
                        UnitAttr:$whole_runs,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$runs,
-                       Tile_InnerRows:$inner);
+                       Tile_InnerRows:$inner, Tile_InnerRows:$used);
   let regions = (region AnyRegion:$place);
   let builders = [
     OpBuilder<(ins "::mlir::Value":$source, "::mlir::ValueRange":$indices,
@@ -141,11 +141,11 @@ def LoadAsyncOp : Tile_Op<"load_async", [
                    CArg<"::mlir::ValueRange", "{}">:$rows), [{
       build($_builder, $_state, source, indices, slot, ring, use, rows, dims,
             /*whole_runs=*/false, /*runs=*/::mlir::IntegerAttr(),
-            /*inner=*/::mlir::IntegerAttr());
+            /*inner=*/::mlir::IntegerAttr(), /*used=*/::mlir::IntegerAttr());
     }]>
   ];
   let assemblyFormat = [{
-    $source (`[` $indices^ `]`)? `dims` $dims (`inner` $inner^)?
+    $source (`[` $indices^ `]`)? `dims` $dims (`inner` $inner^)? (`used` $used^)?
     (`rows` `(` $rows^ `)`)? (`whole_runs` $whole_runs^)? (`runs` $runs^ $place)?
     `into` $slot
     `signals` $ring `[` $use `]` attr-dict `:` qualified(type($source)) `,`

@@ -31,14 +31,18 @@ enum : int64_t { kBatch, kHead, kRow, kFeature, kRank };
 
 namespace {
 /// The heads of a group that are rows, and the queries of each: one head after
-/// another, or one query, of which there may be any number.
+/// another, or one query, of which there may be any number. A query then has
+/// `places` for heads, of which the first ones have one.
 struct GroupRows {
-  int64_t heads, queries;
-  bool isByQueries;
+  int64_t heads = 1, queries = 1;
+  bool isByQueries = false;
+  int64_t places = 1;
 
   int64_t getAll() const { return heads * queries; }
+  /// Returns true if there are places without a head.
+  bool hasEmpty() const { return places > heads; }
   /// The rows that are neighbours in the memory of a head, or of a query.
-  int64_t getInner() const { return isByQueries ? heads : queries; }
+  int64_t getInner() const { return isByQueries ? places : queries; }
   /// Returns true if a tile from `first` on, of so many `rows`, is a box of
   /// memory (`tile.load` and `tile.store` with `inner`): of whole queries, or
   /// of all rows of a head.
@@ -98,6 +102,15 @@ std::optional<Ungrouping> Ungrouping::get(Value rows) {
     std::swap(result.heads, result.queries);
     result.ops.push_back(reader);
     reader = getReader(reader->getResult(0));
+  }
+  result.places = result.heads;
+  if (auto slice = dyn_cast_or_null<tensor::ExtractSliceOp>(reader);
+      slice && result.isByQueries) {
+    if (!dropsPlaces(slice, kRow))
+      return std::nullopt;
+    result.heads = slice.getType().getDimSize(kRow);
+    result.ops.push_back(slice);
+    reader = getReader(slice);
   }
   auto collapse = dyn_cast_or_null<tensor::CollapseShapeOp>(reader);
   if (!collapse ||
@@ -177,8 +190,8 @@ bool GroupRows::isBox(OpFoldResult first, OpFoldResult rows) const {
     return false;
   if (!isByQueries)
     return isConstantIntValue(rows, getAll());
-  Multiples ofHeads(heads);
-  return ofHeads.contains(first) && ofHeads.contains(rows);
+  Multiples ofPlaces(places);
+  return ofPlaces.contains(first) && ofPlaces.contains(rows);
 }
 
 /// Returns true if what is written is a row, or a tile that is a box.
@@ -224,7 +237,7 @@ void WrittenRows::rewrite(RewriterBase &rewriter, const GroupRows &heads,
     if (heads.isByQueries) {
       setBehind(place[kRow]);
       IndexMath math(rewriter, loc);
-      query = math.truncDiv(place[kRow], math.constant(heads.heads));
+      query = math.truncDiv(place[kRow], math.constant(heads.places));
     }
     // A choice stays one: it says whether the tile is written at all.
     setBehind(sizes[kRow]);
@@ -240,10 +253,12 @@ void WrittenRows::rewrite(RewriterBase &rewriter, const GroupRows &heads,
                           countOuter(getAsOpFoldResult(choice.getFalseValue())))
             : countOuter(sizes[kRow]);
     rewriter.setInsertionPoint(loop.getTerminator());
-    source = swapWithNext(
-        rewriter, loc,
-        splitRows(rewriter, loc, source, outer, heads.getInner()), kHead);
-    sizes[kHead] = rewriter.getIndexAttr(heads.getInner());
+    int64_t inner = heads.getInner();
+    source = splitRows(rewriter, loc, source, outer, inner);
+    if (heads.isByQueries)
+      source = dropPlaces(rewriter, loc, source, kRow, inner = heads.heads);
+    source = swapWithNext(rewriter, loc, source, kHead);
+    sizes[kHead] = rewriter.getIndexAttr(inner);
     sizes[kRow] = outer;
   }
   if (!heads.isByQueries)
@@ -267,14 +282,63 @@ void WrittenRows::rewrite(RewriterBase &rewriter, const GroupRows &heads,
       insertion, source, output, place, sizes, ones);
 }
 
+/// Returns the rows that an iteration of `loop` writes of all of its results,
+/// if these are single ones of queries that have `places` for `heads`, and the
+/// iterations are theirs: those of places without a head need not run then.
+static Value getOnlyRow(scf::ForallOp loop, int64_t heads, int64_t places) {
+  Value row;
+  for (unsigned number : llvm::seq(loop.getNumResults())) {
+    std::optional<Ungrouping> own = Ungrouping::get(loop.getResult(number));
+    std::optional<WrittenRows> written = WrittenRows::get(loop, number);
+    if (!own || !written || !written->isRow() || own->heads != heads ||
+        own->places != places)
+      return {};
+    auto place = dyn_cast<Value>(written->insertion.getMixedOffsets()[kRow]);
+    if (!place || (row && row != place))
+      return {};
+    row = place;
+  }
+  bool isOfLoop = llvm::is_contained(loop.getInductionVars(), row);
+  return isOfLoop && loop.isNormalized() ? row : Value();
+}
+
+/// Leaves out the iterations of `loop`, each of a `row`, of places without a
+/// head.
+static void skipPlaces(RewriterBase &rewriter, scf::ForallOp loop, Value row,
+                       int64_t heads, int64_t places) {
+  unsigned dim = cast<BlockArgument>(row).getArgNumber();
+  rewriter.setInsertionPoint(loop);
+  SmallVector<OpFoldResult> upper = loop.getMixedUpperBound();
+  AffineExpr rows = rewriter.getAffineSymbolExpr(0);
+  upper[dim] = affine::makeComposedFoldedAffineApply(
+      rewriter, loop.getLoc(), rows.floorDiv(places) * heads, {upper[dim]});
+  SmallVector<Value> bounds;
+  SmallVector<int64_t> known;
+  dispatchIndexOpFoldResults(upper, bounds, known);
+  rewriter.modifyOpInPlace(loop, [&] {
+    loop.getDynamicUpperBoundMutable().assign(bounds);
+    loop.setStaticUpperBound(known);
+  });
+  rewriter.setInsertionPointToStart(loop.getBody());
+  IndexMath math(rewriter, loop.getLoc());
+  OpFoldResult query = math.truncDiv(row, math.constant(heads)),
+               member = math.sub(row, math.mul(query, math.constant(heads)));
+  Value place = math.materialize(
+      math.add(math.mul(query, math.constant(places)), member));
+  rewriter.replaceUsesWithIf(row, place, [&](OpOperand &use) {
+    Operation *user = loop.getBody()->findAncestorOpInBlock(*use.getOwner());
+    return place.getDefiningOp()->isBeforeInBlock(user);
+  });
+}
+
 /// Does so for one result of `loop`.
 static bool fuseHeadsOfResult(RewriterBase &rewriter, scf::ForallOp loop,
-                              unsigned number) {
+                              unsigned number, Value onlyRow) {
   std::optional<Ungrouping> heads = Ungrouping::get(loop.getResult(number));
   if (!heads)
     return false;
   std::optional<WrittenRows> written = WrittenRows::get(loop, number);
-  if (!written)
+  if (!written || (written->isRow() && heads->hasEmpty() && !onlyRow))
     return false;
   // What the loop adds to is written by another one, or by none.
   Value init = loop.getOutputs()[number], first = init;
@@ -298,7 +362,7 @@ static bool fuseHeadsOfResult(RewriterBase &rewriter, scf::ForallOp loop,
   if (heads->isByQueries) {
     AffineExpr rows = rewriter.getAffineSymbolExpr(0);
     sizes[kRow] = affine::makeComposedFoldedAffineApply(
-        rewriter, loop.getLoc(), rows.floorDiv(heads->heads), {sizes[kRow]});
+        rewriter, loop.getLoc(), rows.floorDiv(heads->places), {sizes[kRow]});
     sizes[kHead] = all;
   } else {
     sizes[kRow] = all;
@@ -319,9 +383,16 @@ static bool fuseHeadsOfResult(RewriterBase &rewriter, scf::ForallOp loop,
 
 bool fovea::attn::fuseHeadsOfResults(RewriterBase &rewriter,
                                      scf::ForallOp loop) {
+  Value onlyRow;
+  std::optional<Ungrouping> first =
+      loop.getNumResults() ? Ungrouping::get(loop.getResult(0)) : std::nullopt;
+  if (first && first->hasEmpty())
+    onlyRow = getOnlyRow(loop, first->heads, first->places);
   bool isChanged = false;
   for (unsigned number : llvm::seq(loop.getNumResults()))
-    isChanged |= fuseHeadsOfResult(rewriter, loop, number);
+    isChanged |= fuseHeadsOfResult(rewriter, loop, number, onlyRow);
+  if (isChanged && onlyRow)
+    skipPlaces(rewriter, loop, onlyRow, first->heads, first->places);
   return isChanged;
 }
 
@@ -359,6 +430,11 @@ static void fuseHeadsOfQuery(RewriterBase &rewriter, scf::ForallOp loop,
     split = swap->input;
   else
     swap.reset();
+  int64_t places = 0;
+  if (Value of = swap ? getHeadsOfPlaces(split, kRow) : Value()) {
+    places = cast<RankedTensorType>(split.getType()).getDimSize(kRow);
+    split = of;
+  }
   auto expand = split ? split.getDefiningOp<tensor::ExpandShapeOp>() : nullptr;
   RankedTensorType type = slice.getType();
   if (!expand || expand.getSrcType().getRank() != kRank ||
@@ -368,7 +444,9 @@ static void fuseHeadsOfQuery(RewriterBase &rewriter, scf::ForallOp loop,
     return;
   GroupRows heads = {expand.getResultType().getDimSize(kRow),
                      expand.getResultType().getDimSize(kRow + 1),
-                     swap.has_value()};
+                     swap.has_value(), places};
+  if (!places)
+    heads.places = heads.heads;
   SmallVector<OpFoldResult> place = slice.getMixedOffsets(),
                             sizes = slice.getMixedSizes();
   OpFoldResult rows = sizes[kRow];
@@ -384,8 +462,9 @@ static void fuseHeadsOfQuery(RewriterBase &rewriter, scf::ForallOp loop,
   sizes[kHead] = group;
   // Of heads one after another a tile has all queries.
   if (heads.isByQueries) {
-    place[kRow] = math.truncDiv(place[kRow], group);
-    sizes[kRow] = math.truncDiv(rows, group);
+    OpFoldResult each = math.constant(heads.places);
+    place[kRow] = math.truncDiv(place[kRow], each);
+    sizes[kRow] = math.truncDiv(rows, each);
   } else {
     place[kRow] = math.constant(0);
     sizes[kRow] = math.constant(heads.queries);
@@ -403,8 +482,12 @@ static void fuseHeadsOfQuery(RewriterBase &rewriter, scf::ForallOp loop,
   }
   Value part = tensor::ExtractSliceOp::create(rewriter, loc, queries, place,
                                               sizes, slice.getMixedStrides());
-  if (heads.isByQueries && !areNeighbours)
-    part = swapWithNext(rewriter, loc, part, kHead);
+  if (heads.isByQueries) {
+    part = makePlaces(rewriter, loc, part, areNeighbours ? kRow : kHead,
+                      heads.places);
+    if (!areNeighbours)
+      part = swapWithNext(rewriter, loc, part, kHead);
+  }
   Value joined = joinRows(rewriter, loc, part, type, rows);
   Value whole = slice.getSource();
   rewriter.replaceOp(slice, joined);
