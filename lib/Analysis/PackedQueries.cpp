@@ -38,7 +38,7 @@ Value fovea::getQueriesOfHeads(AttentionOp op) {
 Value fovea::getPackedQueries(AttentionOp op) {
   Operation *producer = op.getQuery().getDefiningOp();
   while (isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp,
-                         linalg::TransposeOp>(producer))
+                         linalg::TransposeOp, tensor::InsertSliceOp>(producer))
     producer = producer->getOperand(0).getDefiningOp();
   auto copies = dyn_cast_if_present<scf::ForallOp>(producer);
   if (!copies || copies.getRank() != 1 || copies.getNumResults() != 1)

@@ -258,17 +258,22 @@ private:
 } // namespace
 
 /// Returns `group` as neighbouring rows: all of it, with rows that have no head
-/// if need be, in batches; of a known number of queries where no more tiles
-/// have them so than have the rows of shares. Else its shares.
+/// if need be, in code for few queries; of a known number where no more tiles
+/// have them so than have the rows of shares; and of sequences that lie packed,
+/// among which there may be long ones, where there are no shares, or nearly all
+/// rows have a head. Else its shares.
 Group PackGroups::divide(AttentionOp op, const Group &group) {
   Group shares = group, padded = group;
   shares.divide();
   padded.pad();
-  if (padded.places > kLargestMany || !isOfBatch(op))
+  if (padded.places > kLargestMany)
     return shares;
-  if (group.isMany())
-    return batches ? padded : shares;
-  return countRows(padded) <= countRows(shares) ? padded : shares;
+  bool isOfAll = batches;
+  if (!group.isMany())
+    isOfAll = countRows(padded) <= countRows(shares);
+  else if (isOfSequences(op))
+    isOfAll |= shares.heads == 1 || 8 * padded.heads >= 7 * padded.places;
+  return isOfAll ? padded : shares;
 }
 
 /// Returns `tensor`, [B, Hkv * G, 1, ...], as [B, Hkv, G, ...]: a view,

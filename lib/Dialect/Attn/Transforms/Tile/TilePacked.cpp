@@ -35,12 +35,13 @@ enum : unsigned { kBatch, kHead, kRow };
 
 namespace {
 /// Ops that make rows of one head of the queries of a group's heads, or back:
-/// row r is query r / group of head r mod group (`attn-pack-groups`).
+/// row r is query r / places of head r mod places, if there is one
+/// (`attn-pack-groups`).
 struct HeadRows {
-  /// What they are made of, and how many heads these are; 1 and no ops: nothing
-  /// is made.
+  /// What they are made of, how many heads these are, and the rows of a query;
+  /// 1 and no ops: nothing is made.
   Value source;
-  int64_t group = 1;
+  int64_t group = 1, places = 1;
   SmallVector<Operation *> ops;
 
   static HeadRows get(Value tensor, bool isToRows);
@@ -98,26 +99,46 @@ private:
 //===----------------------------------------------------------------------===//
 
 HeadRows HeadRows::get(Value tensor, bool isToRows) {
-  HeadRows none = {tensor, 1, {}};
+  HeadRows none = {tensor, 1, 1, {}};
   auto collapse = tensor.getDefiningOp<tensor::CollapseShapeOp>();
-  std::optional<Transposition> transpose = Transposition::get(
-      collapse ? collapse.getSrc().getDefiningOp() : nullptr);
-  auto expand = transpose
-                    ? transpose->input.getDefiningOp<tensor::ExpandShapeOp>()
-                    : tensor::ExpandShapeOp();
-  if (!expand)
+  if (!collapse)
     return none;
-  int64_t rank = expand.getSrcType().getRank();
-  if (rank <= kRow || expand.getResultType().getRank() != rank + 1)
+  SmallVector<Operation *> ops = {collapse};
+  Value split = collapse.getSrc();
+  auto slice = split.getDefiningOp<tensor::ExtractSliceOp>();
+  if (slice && !isToRows && dropsPlaces(slice, kRow)) {
+    ops.push_back(slice);
+    split = slice.getSource();
+  }
+  std::optional<Transposition> transpose =
+      Transposition::get(split.getDefiningOp());
+  if (!transpose)
     return none;
+  ops.push_back(transpose->op);
+  split = transpose->input;
+  if (Value heads = isToRows ? getHeadsOfPlaces(split, kRow) : Value()) {
+    ops.push_back(split.getDefiningOp());
+    split = heads;
+  }
+  auto expand = split.getDefiningOp<tensor::ExpandShapeOp>();
+  int64_t rank = expand ? expand.getSrcType().getRank() : 0;
+  if (rank <= kRow || expand.getResultType().getRank() != rank + 1 ||
+      transpose->permutation != getSwap(rank + 1, kRow))
+    return none;
+  ops.push_back(expand);
+  // Heads are in front of queries, and places behind them.
+  RankedTensorType ofRows =
+      isToRows ? collapse.getSrcType() : expand.getResultType();
+  RankedTensorType ofHeads =
+      isToRows ? expand.getResultType() : collapse.getSrcType();
   int64_t from = isToRows ? kHead : kRow, to = isToRows ? kRow : kHead;
-  int64_t group = expand.getResultType().getDimSize(isToRows ? kRow : kRow + 1);
-  if (ShapedType::isDynamic(group) ||
-      transpose->permutation != getSwap(rank + 1, kRow) ||
+  int64_t group = ofHeads.getDimSize(kRow),
+          places = ofRows.getDimSize(kRow + 1);
+  if (ShapedType::isDynamic(group) || ShapedType::isDynamic(places) ||
       expand.getReassociationIndices() != getGroupsWithPair(rank, from) ||
       collapse.getReassociationIndices() != getGroupsWithPair(rank, to))
     return none;
-  return {expand.getSrc(), group, {expand, transpose->op, collapse}};
+  return {expand.getSrc(), group, places, llvm::to_vector(llvm::reverse(ops))};
 }
 
 //===----------------------------------------------------------------------===//
@@ -279,18 +300,18 @@ static void replaceInit(RewriterBase &rewriter, scf::ForallOp loop,
 
 /// Returns what is made of `result`, by heads again, if nothing else is.
 static Value followHeads(Value result) {
-  constexpr int kOps = 3;
+  constexpr int kMostOps = 4;
   Value heads = result;
-  for (int number = 0; number < kOps; ++number) {
-    if (!heads.hasOneUse())
-      return result;
+  for (int number = 0; number < kMostOps && heads.hasOneUse(); ++number) {
     Operation *reader = *heads.user_begin();
     if (reader->getNumResults() != 1)
       return result;
     heads = reader->getResult(0);
+    HeadRows rows = HeadRows::get(heads, /*isToRows=*/false);
+    if (rows.group > 1 && rows.source == result)
+      return heads;
   }
-  HeadRows rows = HeadRows::get(heads, /*isToRows=*/false);
-  return rows.source == result ? heads : result;
+  return result;
 }
 
 /// Returns the loop that copies results of `loop`.
@@ -361,20 +382,21 @@ static bool readsRowsBehind(scf::ForallOp loop,
 }
 
 /// Lets `tile` be inserted where its batch has rows: the first `count` of them,
-/// which are the queries of `group` heads.
+/// which are the queries of heads.
 static void insertWhereRowsLie(RewriterBase &rewriter,
                                tensor::ParallelInsertSliceOp tile,
                                const PackedRows &rows, Value count,
-                               int64_t group) {
+                               const HeadRows &ofHeads) {
   Location loc = tile.getLoc();
   IndexMath math(rewriter, loc);
-  OpFoldResult heads = math.constant(group);
+  OpFoldResult heads = math.constant(ofHeads.group),
+               ofQuery = math.constant(ofHeads.places);
   SmallVector<OpFoldResult> sizes = tile.getMixedSizes(),
                             strides = tile.getMixedStrides(),
                             place = tile.getMixedOffsets(),
                             offsets = rows.offsets;
   offsets[kHead] = math.add(offsets[kHead], math.mul(place[kHead], heads));
-  offsets[kRow] = math.add(offsets[kRow], math.truncDiv(place[kRow], heads));
+  offsets[kRow] = math.add(offsets[kRow], math.truncDiv(place[kRow], ofQuery));
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(tile->getParentOp());
   Value some = tile.getSource();
@@ -384,12 +406,12 @@ static void insertWhereRowsLie(RewriterBase &rewriter,
     some = tensor::ExtractSliceOp::create(rewriter, loc, some, zeros, sizes,
                                           strides);
   }
-  if (group > 1) {
+  if (ofHeads.group > 1) {
     sizes[kHead] = heads;
-    sizes[kRow] = IndexMath(rewriter, loc).truncDiv(count, heads);
-    some =
-        swapWithNext(rewriter, loc,
-                     splitRows(rewriter, loc, some, sizes[kRow], group), kHead);
+    sizes[kRow] = IndexMath(rewriter, loc).truncDiv(count, ofQuery);
+    some = splitRows(rewriter, loc, some, sizes[kRow], ofHeads.places);
+    some = dropPlaces(rewriter, loc, some, kRow, ofHeads.group);
+    some = swapWithNext(rewriter, loc, some, kHead);
   }
   rewriter.setInsertionPoint(tile);
   rewriter.replaceOpWithNewOp<tensor::ParallelInsertSliceOp>(
@@ -416,6 +438,7 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
     auto result = dyn_cast<OpResult>(heads.back().source);
     if (!result || result.getOwner() != loop ||
         heads.back().group != heads.front().group ||
+        heads.back().places != heads.front().places ||
         !llvm::all_of(heads.back().ops,
                       [](Operation *op) { return op->hasOneUse(); }))
       return false;
@@ -425,9 +448,9 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
       return false;
   }
   // A tile begins with the first head of a query.
-  int64_t group = heads.front().group;
+  int64_t ofQuery = heads.front().places;
   std::optional<int64_t> step = getConstantIntValue(loop.getMixedStep()[kRow]);
-  if ((group > 1 && (!step || *step % group)) ||
+  if ((ofQuery > 1 && (!step || *step % ofQuery)) ||
       !readsRowsBehind(loop, tiles.front()) ||
       failed(scatter->moveDefinitions(rewriter, loop)))
     return false;
@@ -444,7 +467,7 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
       scatter->emitRows(rewriter, math.materialize(place[kBatch]));
   OpFoldResult most = tiles.front().getMixedSizes()[kRow];
   auto count = createCount(rewriter, loc, most,
-                           math.mul(rows.front().count, math.constant(group)),
+                           math.mul(rows.front().count, math.constant(ofQuery)),
                            place[kRow]);
   if (auto known = dyn_cast<Value>(most))
     rewriter.replaceUsesWithIf(known, count, [&](OpOperand &use) {
@@ -452,7 +475,7 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
     });
 
   for (auto [tile, of] : llvm::zip_equal(tiles, rows))
-    insertWhereRowsLie(rewriter, tile, of, count, group);
+    insertWhereRowsLie(rewriter, tile, of, count, heads.front());
   Value hasRows =
       math.materialize(math.less(math.constant(0), count.getResult()),
                        /*isBoolean=*/true);
@@ -499,7 +522,7 @@ static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
     return;
   if (heads.group > 1) {
     auto product = all.getDefiningOp<arith::MulIOp>();
-    if (!product || !isConstantIntValue(product.getRhs(), heads.group))
+    if (!product || !isConstantIntValue(product.getRhs(), heads.places))
       return;
     all = product.getLhs();
   }
@@ -509,15 +532,16 @@ static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
     return;
   IndexMath math(rewriter, slice.getLoc());
   SmallVector<OpFoldResult> offsets = rows.offsets;
-  OpFoldResult group = math.constant(heads.group), count = sizes[kRow];
+  OpFoldResult group = math.constant(heads.group),
+               ofQuery = math.constant(heads.places), count = sizes[kRow];
   place[kHead] = math.mul(place[kHead], group);
-  place[kRow] = math.truncDiv(place[kRow], group);
+  place[kRow] = math.truncDiv(place[kRow], ofQuery);
   for (size_t dim = kHead; dim < offsets.size(); ++dim)
     offsets[dim] = math.add(offsets[dim], place[dim]);
   RankedTensorType type = slice.getType();
   if (heads.group > 1) {
     sizes[kHead] = group;
-    sizes[kRow] = math.truncDiv(count, group);
+    sizes[kRow] = math.truncDiv(count, ofQuery);
     SmallVector<int64_t> shape(type.getShape());
     shape[kHead] = heads.group;
     shape[kRow] = ShapedType::kDynamic;
@@ -526,11 +550,12 @@ static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
   Value rowsOfTile = tensor::ExtractSliceOp::create(
       rewriter, slice.getLoc(), type, gather->getSource(0), offsets, sizes,
       slice.getMixedStrides());
-  if (heads.group > 1)
-    rowsOfTile =
-        joinRows(rewriter, slice.getLoc(),
-                 swapWithNext(rewriter, slice.getLoc(), rowsOfTile, kHead),
-                 slice.getType(), count);
+  if (heads.group > 1) {
+    Location loc = slice.getLoc();
+    rowsOfTile = makePlaces(rewriter, loc, rowsOfTile, kHead, heads.places);
+    rowsOfTile = swapWithNext(rewriter, loc, rowsOfTile, kHead);
+    rowsOfTile = joinRows(rewriter, loc, rowsOfTile, slice.getType(), count);
+  }
   Value whole = slice.getSource();
   rewriter.replaceOp(slice, rowsOfTile);
   keepWhole(rewriter, loop, rowsOfTile, whole);

@@ -101,14 +101,19 @@ bool PartedTiles::analyze() {
       of.rowDim = kHead;
     if (!insertion.isDynamicSize(of.rowDim) ||
         !insertion.isDynamicOffset(of.rowDim) ||
-        insertion.getStaticSize(kHead + kRow - of.rowDim) != ofGroup ||
+        insertion.isDynamicSize(kHead + kRow - of.rowDim) ||
         insertion.getStaticSize(kBatch) != 1)
+      return false;
+    int64_t own = insertion.getStaticSize(kHead + kRow - of.rowDim);
+    if (own > ofGroup)
       return false;
     if (written.empty()) {
       tile = source;
       rows = all;
       group = ofGroup;
-    } else if (tile != source || rows != all || group != ofGroup) {
+      heads = own;
+    } else if (tile != source || rows != all || group != ofGroup ||
+               heads != own) {
       return false;
     }
     written.push_back(of);
@@ -485,7 +490,7 @@ SmallVector<Value> PartedTiles::merge(
   };
   SmallVector<OpFoldResult> upper = {most, loop.getMixedUpperBound()[kHead],
                                      builder.getIndexAttr(getQueries()),
-                                     builder.getIndexAttr(group)};
+                                     builder.getIndexAttr(heads)};
   return llvm::to_vector_of<Value>(
       scf::ForallOp::create(builder, loc, upper, results,
                             /*mapping=*/std::nullopt, emit)

@@ -36,7 +36,8 @@ public:
   static std::optional<PartedTiles> get(mlir::scf::ForallOp loop,
                                         int64_t queryTile);
 
-  /// The queries of a tile: a group's heads are rows of one, if it has several.
+  /// The queries of a tile: a group's heads are rows of one, if it has several,
+  /// and there may be rows without a head.
   int64_t getQueries() const { return queryTile / group; }
 
   /// Creates the workspace of so many parts of each head: outputs [parts *
@@ -101,7 +102,9 @@ private:
           int64_t usual, mlir::ValueRange outs);
 
   mlir::scf::ForallOp loop;
-  int64_t queryTile = 0, group = 1;
+  int64_t queryTile = 0;
+  /// The rows of a query, and how many of them have a head.
+  int64_t group = 1, heads = 1;
   FinalizeOp tile;
   /// The rows of a tile.
   mlir::Value rows;
