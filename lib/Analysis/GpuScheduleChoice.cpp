@@ -375,8 +375,8 @@ static int64_t getAdded(AttentionOp op, const ScheduleOptions &options) {
   constexpr int64_t kFewRows = 256;
   bool isForShort =
       options.typicalLength && options.typicalLength < kUsualLength;
-  return isForShort && areHeadsOfBatch(op) ? kFewRows / countRowsOfQuery(op)
-                                           : kUsualAdded;
+  int64_t rows = countRowsOfQuery(op);
+  return isForShort && rows > 1 ? kFewRows / rows : kUsualAdded;
 }
 
 /// Lets one sequence have so few rows, of as many keys as long caches have; of

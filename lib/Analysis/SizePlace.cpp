@@ -25,11 +25,19 @@ std::optional<SizePlace> SizePlace::find(func::FuncOp function, Value tensor,
             return isOperand(value);
           })))
     return std::nullopt;
-  bool isSame = operands.size() == 1 && operands[0].second &&
-                isOperand(operands[0].first) &&
-                isa<AffineDimExpr, AffineSymbolExpr>(map.getResult(0));
-  if (!isSame)
+  if (operands.size() != 1 || !operands[0].second ||
+      !isOperand(operands[0].first))
+    return std::nullopt;
+  AffineExpr size = map.getResult(0);
+  int64_t more = 0;
+  if (auto sum = dyn_cast<AffineBinaryOpExpr>(size);
+      sum && sum.getKind() == AffineExprKind::Add)
+    if (auto constant = dyn_cast<AffineConstantExpr>(sum.getRHS())) {
+      more = constant.getValue();
+      size = sum.getLHS();
+    }
+  if (!isa<AffineDimExpr, AffineSymbolExpr>(size))
     return std::nullopt;
   return SizePlace{cast<BlockArgument>(operands[0].first).getArgNumber(),
-                   unsigned(*operands[0].second)};
+                   unsigned(*operands[0].second), more};
 }

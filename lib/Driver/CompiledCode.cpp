@@ -228,11 +228,13 @@ private:
 static void writePlace(Writer &writer, SizePlace place) {
   writer.write(int64_t(place.operand));
   writer.write(int64_t(place.dim));
+  writer.write(place.more);
 }
 
 static SizePlace readPlace(Reader &reader) {
   auto operand = unsigned(reader.readNumber());
-  return {operand, unsigned(reader.readNumber())};
+  auto dim = unsigned(reader.readNumber());
+  return {operand, dim, reader.readNumber()};
 }
 
 static void writePlaceIfAny(Writer &writer, std::optional<SizePlace> place) {
@@ -280,6 +282,7 @@ std::string fovea::serialize(const CompiledCode &code) {
     const OtherSizes &sizes = function.otherSizes;
     writer.writeList(sizes.shortLengths.places,
                      [&](SizePlace place) { writePlace(writer, place); });
+    writePlaceIfAny(writer, sizes.shortLengths.sequences);
     writer.write(int64_t(sizes.shortLengths.steps));
     for (const FewRows &rows : sizes.fewRows)
       writeFewRows(writer, rows);
@@ -305,6 +308,7 @@ std::optional<CompiledCode> fovea::deserialize(llvm::StringRef bytes) {
     reader.readTexts(function.messages);
     ShortLengths &lengths = function.otherSizes.shortLengths;
     reader.readList([&] { lengths.places.push_back(readPlace(reader)); });
+    lengths.sequences = readPlaceIfAny(reader);
     lengths.steps = uint32_t(reader.readNumber());
     for (FewRows &rows : function.otherSizes.fewRows)
       rows = readFewRows(reader);

@@ -32,6 +32,9 @@ static bool areShort(const ShortLengths &lengths, GetSize getSize) {
       return false;
     length = std::max(length, size);
   }
+  if (lengths.sequences)
+    length = llvm::divideCeil(
+        length, std::max<int64_t>(getSize(*lengths.sequences), 1));
   return lengths.contain(length);
 }
 
@@ -47,7 +50,7 @@ std::optional<size_t> OtherSizes::choose(
     if (place.operand >= numOperands)
       return -1;
     llvm::ArrayRef<int64_t> shape = getShape(place.operand);
-    return place.dim < shape.size() ? shape[place.dim] : -1;
+    return place.dim < shape.size() ? shape[place.dim] + place.more : -1;
   };
   for (auto [code, rows] : llvm::enumerate(fewRows))
     if (areFew(rows, getSize))

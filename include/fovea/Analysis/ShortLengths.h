@@ -27,8 +27,11 @@ inline constexpr int64_t kShortLength = 1024;
 
 /// The calls of a function that code for short lengths serves.
 struct ShortLengths {
-  /// The places of the lengths of queries; the greatest of these decides.
+  /// The places of the lengths of queries; the greatest of these decides. Where
+  /// these are of all sequences that lie packed, so many `sequences`, their
+  /// mean does.
   llvm::SmallVector<SizePlace, 2> places;
+  std::optional<SizePlace> sequences;
   static constexpr int64_t kStep = 64, kLongest = 32 * kStep;
   /// Bit `i` is set if lengths from `i * kStep + 1` to `(i + 1) * kStep` are
   /// served.
@@ -46,6 +49,7 @@ struct ShortLengths {
 /// `kUsualLength`, by the model; none where that cannot be told from sizes of
 /// operands. The function is `usual`, and `forShort` as code for short lengths
 /// has it: queries of a group's heads may be rows of one (`attn-pack-groups`).
+/// Those that lie packed have other code only if they are rows there alone.
 ShortLengths findShortLengths(mlir::func::FuncOp usual,
                               mlir::func::FuncOp forShort,
                               machine::TargetAttr target,

@@ -14,12 +14,13 @@
 
 namespace fovea {
 
-/// A dimension of an operand.
+/// A dimension of an operand, and what is added to it.
 struct SizePlace {
   unsigned operand = 0, dim = 0;
+  int64_t more = 0;
 
   /// Returns the operand of `function` and the dimension of it that a dimension
-  /// of `tensor` is equal to, if there is one.
+  /// of `tensor` is equal to, but for what is added, if there is one.
   static std::optional<SizePlace> find(mlir::func::FuncOp function,
                                        mlir::Value tensor, int64_t dim);
 };

@@ -260,8 +260,8 @@ private:
 /// Returns `group` as neighbouring rows: all of it, with rows that have no head
 /// if need be, in code for few queries; of a known number where no more tiles
 /// have them so than have the rows of shares; and of sequences that lie packed,
-/// among which there may be long ones, where there are no shares, or nearly all
-/// rows have a head. Else its shares.
+/// among which there may be long ones, where nearly all rows have a head. Else
+/// its shares.
 Group PackGroups::divide(AttentionOp op, const Group &group) {
   Group shares = group, padded = group;
   shares.divide();
@@ -272,7 +272,7 @@ Group PackGroups::divide(AttentionOp op, const Group &group) {
   if (!group.isMany())
     isOfAll = countRows(padded) <= countRows(shares);
   else if (isOfSequences(op))
-    isOfAll |= shares.heads == 1 || 8 * padded.heads >= 7 * padded.places;
+    isOfAll |= 8 * padded.heads >= 7 * padded.places;
   return isOfAll ? padded : shares;
 }
 
