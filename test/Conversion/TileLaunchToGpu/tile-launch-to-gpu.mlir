@@ -311,4 +311,29 @@ module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", c
     }
     return
   }
+
+  // Of rows of which some have no place, those of one place along the first dimension are a
+  // box, so that there is nothing to clip; a load has the box of all rows.
+  // CHECK-LABEL: func @inner_used
+  // CHECK-SAME:    %[[O:[^:]*]]: memref<{{[^%]*}}, %[[N:[^:]*]]: index
+  // CHECK-DAG:     %[[LOADED:.*]] = tile.tensor_map %[[O]] dims [1, 0, 2] inner 4 : {{.*}} -> !tile.tensor_map<3 x !tile.shared<64x64xbf16, swizzle = 128>>
+  // CHECK-DAG:     %[[STORED:.*]] = tile.tensor_map %[[O]] dims [1, 0, 2] inner 4 used 3 : {{.*}} -> !tile.tensor_map<3 x !tile.shared<64x64xbf16, swizzle = 128>>
+  // CHECK:         gpu.launch
+  // CHECK:           tile.load_async %[[LOADED]][%c0{{.*}}] dims [1, 0, 2] inner 4 used 3 into
+  // CHECK:           tile.store_async %{{.*}}, %[[STORED]][%c0{{.*}}] dims [1, 0, 2] inner 4 used 3 valid(%[[N]]) :
+  func.func @inner_used(%o: !m, %n: index) {
+    %c4 = arith.constant 4 : index
+    tile.launch grid(%c4) warps 4 outs(%o : !m) {
+    ^bb0(%x: index, %O: !m):
+      %c0 = arith.constant 0 : index
+      %r = tile.ring : !tile.ring<1 x !t>
+      %s = tile.acquire %r[%x] : !tile.ring<1 x !t>
+      tile.load_async %O[%c0, %x, %c0] dims [1, 0, 2] inner 4 used 3 into %s signals %r[%x] : !m, !tile.ring<1 x !t>
+      %a = tile.wait %r[%x] : !tile.ring<1 x !t>
+      tile.store_async %a, %O[%c0, %x, %c0] dims [1, 0, 2] inner 4 used 3 valid(%n) : !t, !m
+      tile.wait_stores
+      tile.release %r[%x] : !tile.ring<1 x !t>
+    }
+    return
+  }
 }

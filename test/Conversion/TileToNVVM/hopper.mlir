@@ -755,6 +755,22 @@ gpu.module @turns {
 
 // -----
 
+// Where some neighbours are no rows, the box is that of one place, 3 of 4.
+// CHECK-LABEL: func @inner_used(
+// CHECK: llvm.inttoptr
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %c8_i64
+// CHECK: llvm.store
+// CHECK: llvm.store %c1_i64
+// CHECK: llvm.store
+// CHECK: llvm.store
+// CHECK: llvm.store
+// CHECK: llvm.store %c64_i64
+// CHECK: llvm.store %c3_i64
+// CHECK: llvm.store %c1_i64
+// CHECK: llvm.store %c1_i64
+// CHECK: call @fovea_gpu_tensor_map(
+//
 // Of rows that run along two dimensions the neighbours, 4 of 8 heads, come behind the
 // columns, whatever the order of memory, so that a box has the tile's rows as they are:
 // 16 places of 4.
@@ -839,6 +855,13 @@ gpu.module @turns {
 !map = !tile.tensor_map<4 x !tile>
 !clipped = !tile.tensor_map<5 x !tile>
 module attributes {gpu.container_module} {
+  func.func @inner_used(%t: memref<1x8x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>) {
+    %c1 = arith.constant 1 : index
+    %c128 = arith.constant 128 : index
+    %map = tile.tensor_map %t dims [2, 1, 3] inner 4 used 3 : memref<1x8x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>> -> !map
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%map : !map)
+    return
+  }
   func.func @inner_rows(%t: memref<1x?x8x64xbf16, strided<[?, ?, ?, 1], offset: ?>>) {
     %c1 = arith.constant 1 : index
     %c128 = arith.constant 128 : index
@@ -886,6 +909,21 @@ module attributes {gpu.container_module} {
 // CHECK-DAG: %[[TIME:.*]] = arith.index_cast %[[T]] : index to i32
 // CHECK: cp.async.bulk.tensor.4d.shared::cluster.global{{.*}} [$0], [$1, {$3, $4, $5, $6}], [$2];{{.*}} %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %c0_i32, %[[HEAD]], %[[TIME]], %{{[^,]*}} :
 // CHECK: cp.async.bulk.tensor.4d.global.shared::cta{{.*}} [$1, {$2, $3, $4, $5}], [$0];{{.*}} %{{[^,]*}}, %{{[^,]*}}, %c0_i32, %[[HEAD]], %[[TIME]], %{{[^,]*}} :
+//
+// The rows of each of 16 places, of which so many are valid, are a copy.
+// CHECK-LABEL: gpu.func @inner_used(
+// CHECK-SAME: index, %[[T:[^:]*]]: index, %[[H:[^:]*]]: index, %[[N:[^:]*]]: index)
+// CHECK-DAG: %[[HEAD:.*]] = arith.index_cast %[[H]] : index to i32
+// CHECK-DAG: %[[TIME:.*]] = arith.index_cast %[[T]] : index to i32
+// CHECK: %[[ROWS:.*]] = arith.index_cast %[[N]] : index to i32
+// CHECK: %[[PLACES:.*]] = arith.divsi %[[ROWS]], %c4_i32
+// CHECK: %[[END:.*]] = arith.minsi %[[PLACES]], %c16_i32
+// CHECK: scf.for %[[P:.*]] = %c0_i32 to %[[END]] step %c1_i32
+// CHECK-DAG: %[[BYTES:.*]] = arith.muli %[[P]], %c512_i32
+// CHECK-DAG: %[[OWN:.*]] = arith.addi %[[TIME]], %[[P]]
+// CHECK: %[[FROM:.*]] = arith.addi %{{.*}}, %[[BYTES]]
+// CHECK: cp.async.bulk.tensor.4d.global.shared::cta{{.*}} [$1, {$2, $3, $4, $5}], [$0];{{.*}} %[[FROM]], %{{[^,]*}}, %c0_i32, %[[HEAD]], %[[OWN]], %{{[^,]*}} :
+// CHECK: cp.async.bulk.commit_group
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.ring<1 x !tile>
 !map = !tile.tensor_map<4 x !tile>
@@ -908,6 +946,15 @@ gpu.module @kernels {
     tile.load_async %K[%b, %h, %t, %c0] dims [2, 1, 3] inner 4 into %slot signals %ks[%c0] : !map, !ring
     %k = tile.wait %ks[%c0] : !ring
     tile.store_async %k, %K[%b, %h, %t, %c0] dims [2, 1, 3] inner 4 : !tile, !map
+    tile.wait_stores
+    tile.release %ks[%c0] : !ring
+    gpu.return
+  }
+  gpu.func @inner_used(%K: !map, %b: index, %t: index, %h: index, %n: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 8192 : i64} : !ring
+    %k = tile.wait %ks[%c0] : !ring
+    tile.store_async %k, %K[%b, %h, %t, %c0] dims [2, 1, 3] inner 4 used 3 valid(%n) : !tile, !map
     tile.wait_stores
     tile.release %ks[%c0] : !ring
     gpu.return

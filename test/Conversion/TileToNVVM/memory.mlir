@@ -315,6 +315,27 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // Rows at places that are not used are not written, wherever the tensor ends.
+
+  // CHECK-LABEL: gpu.func @used_store
+  // CHECK:         %[[ROW:.*]] = arith.divui %{{.*}}, %c4_i32
+  // CHECK:         %[[REM:.*]] = arith.remui %[[ROW]], %c4_i32
+  // CHECK:         %[[USED:.*]] = arith.cmpi ult, %[[REM]], %c3_i32
+  // CHECK:         %[[MAY:.*]] = arith.andi %{{.*}}, %[[USED]]
+  // CHECK:         scf.if %[[MAY]] {
+  // CHECK:           llvm.store
+  // CHECK:         %[[NEXT:.*]] = arith.addi %[[ROW]], %c8_i32
+  // CHECK:         %[[REM:.*]] = arith.remui %[[NEXT]], %c4_i32
+  // CHECK:         %[[USED:.*]] = arith.cmpi ult, %[[REM]], %c3_i32
+  // CHECK:         %[[MAY:.*]] = arith.andi %{{.*}}, %[[USED]]
+  // CHECK:         scf.if %[[MAY]] {
+  gpu.func @used_store(%m: memref<16x20xf32, strided<[20, 1]>>, %a: f32) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.fill %a : !tile.fragment<16xf32, #row>
+    tile.store %x, %m[%c0, %c0] dims [1, 0] inner 4 used 3 : !tile.fragment<16xf32, #row>, memref<16x20xf32, strided<[20, 1]>>
+    gpu.return
+  }
+
   // And one number for each row, at places 4 bytes apart of neighbours 80 bytes apart. The
   // row 8 further on is 2 places further on, or with 16 neighbours another one of them.
 

@@ -346,6 +346,63 @@ func.func @six(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) 
 
 // -----
 
+// Those of seven, nearly as many as a power of two, are rows of a query with that many.
+// CHECK-LABEL: func @seven
+// CHECK: tensor.insert_slice {{.*}} : tensor<?x2x7x?x64xbf16> into tensor<?x2x8x?x64xbf16>
+// CHECK: attn.attention {{.*}}, %[[K:.*]], %[[K]]
+// CHECK: ^bb0(%{{.*}}: index, %[[H:.*]]: index, %[[R:.*]]: index, %{{.*}}: index):
+// CHECK: %[[I:.*]] = arith.divui %[[R]], %c8
+// CHECK: %[[M:.*]] = arith.remui %[[R]], %c8
+// CHECK: %[[F:.*]] = arith.muli %[[H]], %c7
+// CHECK: %[[HEAD:.*]] = arith.addi %[[F]], %[[M]]
+// CHECK: arith.addi %[[I]], %[[HEAD]]
+// CHECK: : tensor<?x2x?x64xbf16>, tensor<?x2x?x64xbf16>, tensor<?x2x?x64xbf16> -> tensor<?x2x?x64xbf16>, tensor<?x2x?xf32>
+// CHECK: tensor.extract_slice {{.*}} : tensor<?x2x8x?x64xbf16> to tensor<?x2x7x?x64xbf16>
+!all = tensor<?x14x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+!lse = tensor<?x14x?xf32>
+func.func @seven(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) -> (!all, !lse) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %key, %c0 : !keys
+  %tokens = tensor.dim %query, %c2 : !all
+  %queries_room = tensor.empty(%batch, %rows) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %queries_room) -> (!all) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %query[0, 0, %start, 0] [1, 14, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x14x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 14, %rows, 64] [1, 1, 1, 1] : tensor<1x14x?x64xbf16> into !all
+    }
+  }
+  %o, %l = attn.attention %q, %key, %key scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %n = tensor.extract %starts[%b] : tensor<?xi32>
+      %first = arith.index_cast %n : i32 to index
+      %sum = arith.addi %i, %h : index
+      %last = arith.addi %sum, %first : index
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } : !all, !keys, !keys -> !all, !lse
+  %room = tensor.empty(%c1, %tokens) : !all
+  %lse_room = tensor.empty(%c1, %tokens) : !lse
+  %packed:2 = scf.forall (%b) in (%batch) shared_outs(%out = %room, %lse_out = %lse_room) -> (!all, !lse) {
+    %n = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %n : i32 to index
+    %some = tensor.extract_slice %o[%b, 0, 0, 0] [1, 14, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x14x?x64xbf16>
+    %lse_some = tensor.extract_slice %l[%b, 0, 0] [1, 14, %rows] [1, 1, 1] : !lse to tensor<1x14x?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[0, 0, %start, 0] [1, 14, %rows, 64] [1, 1, 1, 1] : tensor<1x14x?x64xbf16> into !all
+      tensor.parallel_insert_slice %lse_some into %lse_out[0, 0, %start] [1, 14, %rows] [1, 1, 1] : tensor<1x14x?xf32> into !lse
+    }
+  }
+  return %packed#0, %packed#1 : !all, !lse
+}
+
+// -----
+
 // A group of 32, which would leave a tile few queries, has shares of 16.
 // CHECK-LABEL: func @many_heads
 // CHECK: attn.attention

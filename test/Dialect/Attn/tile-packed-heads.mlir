@@ -92,6 +92,90 @@ func.func @heads(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index
 
 // -----
 
+// A query of seven heads has eight rows, of which those with a head are read and written.
+// CHECK-LABEL: func @places
+// CHECK-SAME:    %[[QUERY:[^:]*]]: tensor<?x14x?x64xbf16>, %{{.*}}: tensor<?x2x?x64xbf16>, %[[STARTS:[^:]*]]: tensor<?xi32>, %[[ROWS:[^:]*]]: index
+// CHECK-NOT:   linalg.transpose
+// CHECK:       scf.forall (%[[B:.*]], %[[H:.*]], %[[I:.*]]) = (0, 0, 0) to (%{{.*}}, 2, %{{.*}}) step (1, 1, 128) shared_outs(%[[OUT:.*]] = %{{.*}}, %[[LOUT:.*]] = %{{.*}})
+// CHECK:         %[[ALL:.*]] = arith.muli %[[ROWS]], %c8
+// CHECK:         %[[COUNT:.*]] = affine.min
+// CHECK:         %[[HEAD:.*]] = arith.muli %[[H]], %c7
+// CHECK:         %[[OFFSET:.*]] = arith.divsi %[[I]], %c8
+// CHECK:         %[[PLACE:.*]] = arith.addi %{{.*}}, %[[OFFSET]]
+// CHECK:         %[[QUERIES:.*]] = arith.divsi %[[COUNT]], %c8
+// CHECK:         %[[S:.*]] = tensor.extract_slice %[[QUERY]][0, %[[HEAD]], %[[PLACE]], 0] [1, 7, %[[QUERIES]], 64]
+// CHECK:         %[[P:.*]] = tensor.insert_slice %[[S]] into %{{.*}}[0, 0, 0, 0] [1, 7, %[[QUERIES]], 64]
+// CHECK:         linalg.transpose ins(%[[P]] : {{.*}} permutation = [0, 2, 1, 3]
+// CHECK:         %[[SO:.*]] = tensor.extract_slice %{{.*}}[0, 0, 0, 0] [1, %[[QUERIES]], 7, 64]
+// CHECK:         %[[TO:.*]] = linalg.transpose ins(%[[SO]] :
+// CHECK:         %[[SL:.*]] = tensor.extract_slice %{{.*}}[0, 0, 0] [1, %[[QUERIES]], 7]
+// CHECK:         %[[TL:.*]] = linalg.transpose ins(%[[SL]] :
+// CHECK:           tensor.parallel_insert_slice %[[TO]] into %[[OUT]][0, %[[HEAD]], %[[PLACE]], 0] [1, 7, %[[QUERIES]], 64]
+// CHECK:           tensor.parallel_insert_slice %[[TL]] into %[[LOUT]][0, %[[HEAD]], %[[PLACE]]] [1, 7, %[[QUERIES]]]
+// CHECK-NOT:   scf.forall
+// CHECK:       return
+!all = tensor<?x14x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+!lse = tensor<?x14x?xf32>
+func.func @places(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) -> (tensor<1x14x?x64xbf16>, tensor<1x14x?xf32>) {
+  %c8 = arith.constant 8 : index
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %dim = tensor.dim %key, %c0 : !keys
+  %dim_0 = tensor.dim %query, %c2 : !all
+  %0 = tensor.empty(%dim, %rows) : !all
+  %1 = scf.forall (%arg4) in (%dim) shared_outs(%arg5 = %0) -> (!all) {
+    %extracted = tensor.extract %starts[%arg4] : tensor<?xi32>
+    %8 = arith.index_cast %extracted : i32 to index
+    %extracted_slice = tensor.extract_slice %query[0, 0, %8, 0] [1, 14, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x14x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %extracted_slice into %arg5[%arg4, 0, 0, 0] [1, 14, %rows, 64] [1, 1, 1, 1] : tensor<1x14x?x64xbf16> into !all
+    }
+  }
+  %expanded = tensor.expand_shape %1 [[0], [1, 2], [3], [4]] output_shape [%dim, 2, 7, %rows, 64] : !all into tensor<?x2x7x?x64xbf16>
+  %places_room = tensor.empty(%dim, %rows) : tensor<?x2x8x?x64xbf16>
+  %places = tensor.insert_slice %expanded into %places_room[0, 0, 0, 0, 0] [%dim, 2, 7, %rows, 64] [1, 1, 1, 1, 1] : tensor<?x2x7x?x64xbf16> into tensor<?x2x8x?x64xbf16>
+  %2 = tensor.empty(%dim, %rows) : tensor<?x2x?x8x64xbf16>
+  %transposed = linalg.transpose ins(%places : tensor<?x2x8x?x64xbf16>) outs(%2 : tensor<?x2x?x8x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %collapsed = tensor.collapse_shape %transposed [[0], [1], [2, 3], [4]] : tensor<?x2x?x8x64xbf16> into !keys
+  %output, %lse = attn.attention %collapsed, %key, %key scale(1.250000e-01)  mask {
+  ^bb0(%arg4: index, %arg5: index, %arg6: index, %arg7: index):
+    %8 = arith.divui %arg6, %c8 : index
+    %extracted = tensor.extract %starts[%arg4] : tensor<?xi32>
+    %9 = arith.index_cast %extracted : i32 to index
+    %10 = arith.addi %8, %9 : index
+    %11 = arith.cmpi sge, %10, %arg7 : index
+    attn.yield %11 : i1
+  } {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 4, stages = 2>} : !keys, !keys, !keys -> !keys, tensor<?x2x?xf32>
+  %dim_1 = tensor.dim %output, %c0 : !keys
+  %expanded_2 = tensor.expand_shape %output [[0], [1], [2, 3], [4]] output_shape [%dim_1, 2, %rows, 8, 64] : !keys into tensor<?x2x?x8x64xbf16>
+  %3 = tensor.empty(%dim_1, %rows) : tensor<?x2x8x?x64xbf16>
+  %transposed_3 = linalg.transpose ins(%expanded_2 : tensor<?x2x?x8x64xbf16>) outs(%3 : tensor<?x2x8x?x64xbf16>) permutation = [0, 1, 3, 2, 4]
+  %some_3 = tensor.extract_slice %transposed_3[0, 0, 0, 0, 0] [%dim_1, 2, 7, %rows, 64] [1, 1, 1, 1, 1] : tensor<?x2x8x?x64xbf16> to tensor<?x2x7x?x64xbf16>
+  %collapsed_4 = tensor.collapse_shape %some_3 [[0], [1, 2], [3], [4]] : tensor<?x2x7x?x64xbf16> into !all
+  %dim_5 = tensor.dim %lse, %c0 : tensor<?x2x?xf32>
+  %expanded_6 = tensor.expand_shape %lse [[0], [1], [2, 3]] output_shape [%dim_5, 2, %rows, 8] : tensor<?x2x?xf32> into tensor<?x2x?x8xf32>
+  %4 = tensor.empty(%dim_5, %rows) : tensor<?x2x8x?xf32>
+  %transposed_7 = linalg.transpose ins(%expanded_6 : tensor<?x2x?x8xf32>) outs(%4 : tensor<?x2x8x?xf32>) permutation = [0, 1, 3, 2]
+  %some_7 = tensor.extract_slice %transposed_7[0, 0, 0, 0] [%dim_5, 2, 7, %rows] [1, 1, 1, 1] : tensor<?x2x8x?xf32> to tensor<?x2x7x?xf32>
+  %collapsed_8 = tensor.collapse_shape %some_7 [[0], [1, 2], [3]] : tensor<?x2x7x?xf32> into !lse
+  %5 = tensor.empty(%dim_0) : tensor<1x14x?x64xbf16>
+  %6 = tensor.empty(%dim_0) : tensor<1x14x?xf32>
+  %7:2 = scf.forall (%arg4) in (%dim) shared_outs(%arg5 = %5, %arg6 = %6) -> (tensor<1x14x?x64xbf16>, tensor<1x14x?xf32>) {
+    %extracted = tensor.extract %starts[%arg4] : tensor<?xi32>
+    %8 = arith.index_cast %extracted : i32 to index
+    %extracted_slice = tensor.extract_slice %collapsed_4[%arg4, 0, 0, 0] [1, 14, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x14x?x64xbf16>
+    %extracted_slice_10 = tensor.extract_slice %collapsed_8[%arg4, 0, 0] [1, 14, %rows] [1, 1, 1] : !lse to tensor<1x14x?xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %extracted_slice into %arg5[0, 0, %8, 0] [1, 14, %rows, 64] [1, 1, 1, 1] : tensor<1x14x?x64xbf16> into tensor<1x14x?x64xbf16>
+      tensor.parallel_insert_slice %extracted_slice_10 into %arg6[0, 0, %8] [1, 14, %rows] [1, 1, 1] : tensor<1x14x?xf32> into tensor<1x14x?xf32>
+    }
+  }
+  return %7#0, %7#1 : tensor<1x14x?x64xbf16>, tensor<1x14x?xf32>
+}
+
+// -----
+
 // A result that is transposed has the heads of a query side by side, as the tile has them.
 // CHECK-LABEL: func @transposed
 // CHECK:       scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) = {{.*}} shared_outs(%[[OUT:.*]] = %{{.*}}, %{{.*}} = %{{.*}}) -> (tensor<1x?x8x64xbf16>, tensor<1x8x?xf32>)

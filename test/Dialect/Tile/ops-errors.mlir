@@ -1806,6 +1806,30 @@ func.func @inner_dimension(%t: !tile.shared<64x64xbf16>, %m: memref<8x64x64xbf16
 
 // -----
 
+func.func @used_rows(%m: memref<8x64x64xbf16>, %i: index) {
+  // expected-error@+1 {{'tile.load' op expected 'used' to be at most 'inner', 4, got 5}}
+  %t = tile.load %m[%i, %i, %i] dims [1, 0, 2] inner 4 used 5 : memref<8x64x64xbf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @used_without_inner(%t: !tile.shared<64x64xbf16>, %m: memref<64x64xbf16>, %i: index) {
+  // expected-error@+1 {{'tile.store_async' op expected 'used' to be at most 'inner', 0, got 3}}
+  tile.store_async %t, %m[%i, %i] dims [0, 1] used 3 : !tile.shared<64x64xbf16>, memref<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @used_clipped(%m: memref<8x64x64xbf16>) {
+  // expected-error@+1 {{'tile.tensor_map' op has 'used', so it cannot be 'clipped': its rows are those of one place}}
+  %map = tile.tensor_map clipped %m dims [1, 0, 2] inner 4 used 3 : memref<8x64x64xbf16> -> !tile.tensor_map<4 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
 func.func @inner_map_dimension(%m: memref<8x64x64xbf16>) {
   // expected-error@+1 {{'tile.tensor_map' op expected a dimension of the memref for each of the tile's 2, and one for 'inner', got 2}}
   %map = tile.tensor_map %m dims [1, 2] inner 4 : memref<8x64x64xbf16> -> !tile.tensor_map<3 x !tile.shared<64x64xbf16>>

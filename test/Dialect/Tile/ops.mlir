@@ -466,6 +466,12 @@ func.func @inner_rows(%q: memref<1x8x?x64xbf16>, %f: !tile.fragment<128x64xbf16>
   tile.load_async %q[%c0, %c0, %n, %c0] dims [2, 1, 3] inner 8 into %slot signals %ring[%c0] : memref<1x8x?x64xbf16>, !tile.ring<1 x !tile>
   // CHECK: tile.store_async %{{.*}}, %{{.*}}[%{{.*}}] dims [2, 1, 3] inner 2 valid(%{{.*}}) : !tile.shared<128x64xbf16, swizzle = 128>, memref<1x8x?x64xbf16>
   tile.store_async %t, %q[%c0, %c0, %n, %c0] dims [2, 1, 3] inner 2 valid(%n) : !tile, memref<1x8x?x64xbf16>
+  // CHECK: tile.load %{{.*}}[%{{.*}}] dims [2, 1, 3] inner 4 used 3 : memref<1x8x?x64xbf16> -> !tile.shared<128x64xbf16, swizzle = 128>
+  %u = tile.load %q[%c0, %c0, %n, %c0] dims [2, 1, 3] inner 4 used 3 : memref<1x8x?x64xbf16> -> !tile
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%{{.*}}] dims [2, 1, 3] inner 4 used 3 aligned valid(%{{.*}}) : !tile.fragment<128x64xbf16>, memref<1x8x?x64xbf16>
+  tile.store %f, %q[%c0, %c0, %n, %c0] dims [2, 1, 3] inner 4 used 3 aligned valid(%n) : !tile.fragment<128x64xbf16>, memref<1x8x?x64xbf16>
+  // CHECK: tile.store_async %{{.*}}, %{{.*}}[%{{.*}}] dims [2, 1, 3] inner 8 used 7 valid(%{{.*}}) : !tile.shared<128x64xbf16, swizzle = 128>, memref<1x8x?x64xbf16>
+  tile.store_async %t, %q[%c0, %c0, %n, %c0] dims [2, 1, 3] inner 8 used 7 valid(%n) : !tile, memref<1x8x?x64xbf16>
   // CHECK: tile.tensor_map %{{.*}} dims [2, 1, 3] inner 4 : memref<1x8x?x64xbf16> -> !tile.tensor_map<4 x !tile.shared<128x64xbf16, swizzle = 128>>
   %map = tile.tensor_map %q dims [2, 1, 3] inner 4 : memref<1x8x?x64xbf16> -> !tile.tensor_map<4 x !tile>
   // CHECK: tile.tensor_map clipped %{{.*}} dims [2, 1, 3] inner 4 : memref<1x8x?x64xbf16> -> !tile.tensor_map<5 x !tile.shared<128x64xbf16, swizzle = 128>>
