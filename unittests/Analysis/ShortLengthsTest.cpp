@@ -50,17 +50,77 @@ func.func @f(%q: tensor<?x32x?x{1}xbf16>, %k: tensor<?x{0}x?x{1}xbf16>) -> tenso
   return %o : tensor<?x32x?x{1}xbf16>
 })",
                                      kvHeads, headDim);
+    return findPacked(text);
+  }
+
+  /// Returns what is found for attention on a cache of queries that lie packed,
+  /// [1, heads, tokens, 128], of as many sequences as `starts` has bounds.
+  ShortLengths findOfSequences(int64_t heads, int64_t kvHeads) {
+    std::string rows = R"(
+    %next = arith.addi %b, %c1 : index
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %last = tensor.extract %starts[%next] : tensor<?xi32>
+    %end = arith.index_cast %last : i32 to index
+    %count = arith.subi %end, %start : index)";
+    std::string text = llvm::formatv(
+        R"(
+!all = tensor<?x{0}x?x128xbf16>
+!some = tensor<1x{0}x?x128xbf16>
+!keys = tensor<?x{1}x?x128xbf16>
+func.func @f(%k: !keys, %starts: tensor<?xi32>, %packed: !some) -> !some {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %bounds = tensor.dim %starts, %c0 : tensor<?xi32>
+  %batch = arith.subi %bounds, %c1 : index
+  %tokens = tensor.dim %packed, %c2 : !some
+  %room = tensor.empty(%batch, %tokens) : !all
+  %q = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {{
+    {2}
+    %slice = tensor.extract_slice %packed[0, 0, %start, 0] [1, {0}, %count, 128] [1, 1, 1, 1] : !some to !some
+    scf.forall.in_parallel {{
+      tensor.parallel_insert_slice %slice into %out[%b, 0, 0, 0] [1, {0}, %count, 128] [1, 1, 1, 1] : !some into !all
+    }
+  }
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {{
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %n = tensor.extract %starts[%b] : tensor<?xi32>
+      %last = arith.index_cast %n : i32 to index
+      %keep = arith.cmpi slt, %j, %last : index
+      attn.yield %keep : i1
+    } : !all, !keys, !keys -> !all
+  %results = tensor.empty(%tokens) : !some
+  %back = scf.forall (%b) in (%batch) shared_outs(%out = %results) -> (!some) {{
+    {2}
+    %slice = tensor.extract_slice %o[%b, 0, 0, 0] [1, {0}, %count, 128] [1, 1, 1, 1] : !all to !some
+    scf.forall.in_parallel {{
+      tensor.parallel_insert_slice %slice into %out[0, 0, %start, 0] [1, {0}, %count, 128] [1, 1, 1, 1] : !some into !some
+    }
+  }
+  return %back : !some
+})",
+        heads, kvHeads, rows);
+    return findPacked(text);
+  }
+
+  /// Returns what is found for the function of a text, the heads of whose
+  /// groups are rows as in usual code and in that for short lengths.
+  ShortLengths findPacked(StringRef text) {
     machine::TargetAttr target =
         machine::getTypicalGpu(&context, *machine::GpuArch::find("sm_90a"));
-    OwningOpRef<ModuleOp> usual = parseSourceString<ModuleOp>(text, &context),
-                          forShort =
-                              parseSourceString<ModuleOp>(text, &context);
-    (*forShort)->setAttr(machine::kTargetAttrName, target);
-    PassManager manager(&context);
-    AttnPackGroupsOptions batches;
-    batches.batches = true;
-    manager.addPass(createAttnPackGroups(batches));
-    EXPECT_TRUE(succeeded(manager.run(*forShort)));
+    auto pack = [&](bool areBatches) {
+      auto module = parseSourceString<ModuleOp>(text, &context);
+      (*module)->setAttr(machine::kTargetAttrName, target);
+      PassManager manager(&context);
+      AttnPackGroupsOptions options;
+      options.batches = areBatches;
+      manager.addPass(createAttnPackGroups(options));
+      EXPECT_TRUE(succeeded(manager.run(*module)));
+      return module;
+    };
+    OwningOpRef<ModuleOp> usual = pack(false), forShort = pack(true);
     return findShortLengths(*usual->getOps<func::FuncOp>().begin(),
                             *forShort->getOps<func::FuncOp>().begin(), target,
                             {});
@@ -110,6 +170,25 @@ TEST_F(ShortLengthsTest, AreThoseOfGroupsThatTilesOfHeadsFillBadly) {
     EXPECT_FALSE(lengths.contain(length)) << length;
   // Where each head has keys of its own there is nothing to be rows.
   EXPECT_EQ(findOfGroups(/*kvHeads=*/32, /*headDim=*/64).steps, 0u);
+}
+
+TEST_F(ShortLengthsTest, AreTheMeanOfSequencesThatLiePacked) {
+  // Tiles of groups of five, which have no shares, are those of a head.
+  ShortLengths lengths = findOfSequences(/*heads=*/40, /*kvHeads=*/8);
+  ASSERT_EQ(lengths.places.size(), 1u);
+  EXPECT_EQ(lengths.places[0].operand, 2u);
+  EXPECT_EQ(lengths.places[0].dim, 2u);
+  ASSERT_TRUE(lengths.sequences);
+  EXPECT_EQ(lengths.sequences->operand, 1u);
+  EXPECT_EQ(lengths.sequences->dim, 0u);
+  EXPECT_EQ(lengths.sequences->more, -1);
+  EXPECT_TRUE(lengths.contain(32));
+  EXPECT_FALSE(lengths.contain(1024));
+}
+
+TEST_F(ShortLengthsTest, AreNoneOfSequencesWhoseRowsAreTheSame) {
+  EXPECT_EQ(findOfSequences(/*heads=*/32, /*kvHeads=*/8).steps, 0u);
+  EXPECT_EQ(findOfSequences(/*heads=*/28, /*kvHeads=*/4).steps, 0u);
 }
 
 TEST_F(ShortLengthsTest, AreFoundUnderAMask) {

@@ -25,6 +25,7 @@ CompiledCode makeCode() {
   first.signature.results = {{"", DType::F32, {-1}, /*scalar=*/false}};
   first.messages = {"{0} is not {1}", ""};
   first.otherSizes.shortLengths.places = {{0, 1}};
+  first.otherSizes.shortLengths.sequences = {2, 0, -1};
   first.otherSizes.shortLengths.add(2048);
   first.otherSizes.fewRows[0] = {std::nullopt, {3, 2}, std::nullopt, 16, 9};
   first.otherSizes.fewRows[1] = {
@@ -64,6 +65,10 @@ TEST(CompiledCode, IsReadAsItWasWritten) {
   ASSERT_EQ(first.otherSizes.shortLengths.places.size(), 1u);
   EXPECT_EQ(first.otherSizes.shortLengths.places[0].operand, 0u);
   EXPECT_EQ(first.otherSizes.shortLengths.places[0].dim, 1u);
+  ASSERT_TRUE(first.otherSizes.shortLengths.sequences);
+  EXPECT_EQ(first.otherSizes.shortLengths.sequences->operand, 2u);
+  EXPECT_EQ(first.otherSizes.shortLengths.sequences->more, -1);
+  EXPECT_FALSE(code->functions[1].otherSizes.shortLengths.sequences);
   EXPECT_TRUE(first.otherSizes.shortLengths.contain(2048));
   EXPECT_FALSE(first.otherSizes.shortLengths.contain(1984));
   EXPECT_EQ(code->functions[1].otherSizes.shortLengths.steps, 0u);
@@ -95,6 +100,26 @@ TEST(CompiledCode, IsReadAsItWasWritten) {
   EXPECT_EQ(code->device.kernels,
             (std::vector<std::string>{"attend_0", "attend_1"}));
   ASSERT_EQ(code->remarks.size(), 1u);
+}
+
+TEST(OtherSizes, AreChosenByTheMeanOfSequences) {
+  OtherSizes sizes;
+  sizes.shortLengths.places = {{0, 1}};
+  sizes.shortLengths.sequences = {1, 0, -1};
+  sizes.shortLengths.add(64);
+  auto choose = [&](int64_t tokens, int64_t bounds) {
+    std::vector<int64_t> shapes[] = {{1, tokens}, {bounds}};
+    return sizes.choose(
+        2, [&](size_t operand) { return llvm::ArrayRef(shapes[operand]); });
+  };
+  EXPECT_EQ(choose(512, 9), OtherSizes::kShort);
+  EXPECT_FALSE(choose(513, 9));
+  EXPECT_EQ(choose(64, 2), OtherSizes::kShort);
+  EXPECT_FALSE(choose(65, 2));
+  EXPECT_FALSE(choose(0, 9));
+  // Bounds of no sequence.
+  EXPECT_EQ(choose(64, 1), OtherSizes::kShort);
+  EXPECT_EQ(choose(64, 0), OtherSizes::kShort);
 }
 
 TEST(CompiledCode, RejectsWhatIsSomethingElse) {
