@@ -309,7 +309,7 @@ std::optional<CompiledCode> fovea::deserialize(llvm::StringRef bytes) {
     ShortLengths &lengths = function.otherSizes.shortLengths;
     reader.readList([&] { lengths.places.push_back(readPlace(reader)); });
     lengths.sequences = readPlaceIfAny(reader);
-    lengths.steps = uint32_t(reader.readNumber());
+    lengths.steps = uint64_t(reader.readNumber());
     for (FewRows &rows : function.otherSizes.fewRows)
       rows = readFewRows(reader);
     function.testsOperands = reader.readNumber() != 0;

@@ -344,7 +344,7 @@ def test_kvcache(case):
         check_lse(part[1], exact_lse)
 
 
-@pytest.mark.parametrize("heads, kv_heads", [(8, 2), (12, 2), (6, 2), (16, 1)])
+@pytest.mark.parametrize("heads, kv_heads", [(8, 2), (12, 2), (14, 2), (6, 2), (16, 1)])
 @pytest.mark.parametrize("batch, queries, room", [
     (1, 20, 2100), (3, 40, 2200), (30, 17, 90), (9, 70, 100), (4, 160, 300)])
 def test_kvcache_groups(heads, kv_heads, batch, queries, room):

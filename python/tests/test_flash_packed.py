@@ -72,9 +72,10 @@ def test_kvcache_packed_few(size, page, group, lengths, kv_lengths):
     attend_packed(lengths, kv_lengths, size, page, group=group, causal=True)
 
 
-@pytest.mark.parametrize("group", [2, 6, 32])
+@pytest.mark.parametrize("group", [2, 5, 6, 7, 32])
 def test_kvcache_packed_groups(group):
-    """Heads of a group are rows of one where they are 2 to 16, or shares of as many."""
+    """Heads of a group are rows of one where they are 2 to 16, beside some without a head,
+    or shares of as many."""
     attend_packed([150, 0, 1, 30], [150, 40, 77, 210], 64, heads=2 * group, group=group,
                   causal=True)
 

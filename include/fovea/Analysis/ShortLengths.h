@@ -32,16 +32,16 @@ struct ShortLengths {
   /// mean does.
   llvm::SmallVector<SizePlace, 2> places;
   std::optional<SizePlace> sequences;
-  static constexpr int64_t kStep = 64, kLongest = 32 * kStep;
+  static constexpr int64_t kStep = 32, kLongest = 64 * kStep;
   /// Bit `i` is set if lengths from `i * kStep + 1` to `(i + 1) * kStep` are
   /// served.
-  uint32_t steps = 0;
+  uint64_t steps = 0;
 
   bool contain(int64_t length) const {
     return length > 0 && length <= kLongest &&
            (steps >> ((length - 1) / kStep) & 1);
   }
-  void add(int64_t length) { steps |= uint32_t(1) << ((length - 1) / kStep); }
+  void add(int64_t length) { steps |= uint64_t(1) << ((length - 1) / kStep); }
 };
 
 /// Returns the calls of a function, whose attentions have no schedules yet,

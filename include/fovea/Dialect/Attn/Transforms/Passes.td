@@ -166,11 +166,13 @@ def AttnPackGroups : Pass<"attn-pack-groups"> {
     Of any number of queries, sequences that lie packed may still have one each:
     where a loop copies them to a padded batch, and loops copy results back
     (`attn-tile` reads and writes tiles where rows lie), and a GPU has TMA, the
-    queries become `[B, Hkv, Sq * G, D]`, `G` a power of two up to 16; of any other group
-    the largest power of two that divides it, shares of which stay heads. Row `r` is
-    query `r div G` of head `g * G + r mod G`, so that the rows of a sequence are the
-    first ones, and a tile is a box of memory in which heads lie between queries
-    (`tile.load` with `inner`). This is not done where there are a dropout, which
+    queries become `[B, Hkv, Sq * P, D]`, `P` the power of two from `G` on, up to 16. Row
+    `r` is query `r div P` of head `g * G + r mod P`, so that the rows of a sequence are
+    the first ones, and a tile is a box of memory in which heads lie between queries
+    (`tile.load` with `inner`). The last `P - G` rows of a query have no head: what
+    they hold is not defined (`tensor.empty`), and results drop them. Where these are
+    more than an eighth, or `P` more than 16, shares of the group, the largest power of two that
+    divides `G`, are rows instead, and the shares heads. This is not done where there are a dropout, which
     numbers rows, an initial log-sum-exp, parts of a given size, or a region that
     reads a tensor at a head or a query. A few queries that are no power of two get
     this order, too, where all of a group are at most 64, and the only reader of the
@@ -178,14 +180,17 @@ def AttnPackGroups : Pass<"attn-pack-groups"> {
 
     So do batches that lie as they are read, operands and results or transpositions of
     these: of more queries, if tiles then have a tenth fewer rows, as of 64 or 160 of
-    each head, and with `batches` of any number.
+    each head, and with `batches` of any number. Of a known number the whole group or
+    shares are rows, whichever has fewer tiles; with `batches` the whole group, if `P`
+    is at most 16, also of packed sequences.
   }];
   let options = [
     Option<"rows", "rows", "int64_t", "0",
            "Rows of a tile of queries; 0: the target's, which are 64 on a GPU and "
            "the lanes of a vector on a host">,
     Option<"batches", "batches", "bool", "false",
-           "Also change batches of any number of queries, as code for few does">
+           "Change batches of any number of queries, too, and whole groups: for "
+           "few queries of each sequence">
   ];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
