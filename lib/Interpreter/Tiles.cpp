@@ -73,6 +73,12 @@ Status interpreter::readGlobal(Fiber &fiber, Operation *op,
   Fragment zeros(shape, source.format);
   elements = std::move(zeros.elements);
   int64_t rowElements = ShapedType::getNumElements(shape.drop_front());
+  // What rows at places that are not used hold nothing may depend on.
+  int64_t inner = tile::getInnerRows(op), used = tile::getUsedRows(op);
+  if (used < inner && source.format.isFloat())
+    for (auto [number, element] : llvm::enumerate(elements))
+      if (static_cast<int64_t>(number) / rowElements % inner >= used)
+        element.f = std::numeric_limits<double>::quiet_NaN();
   return visitGlobal(fiber, op, source, indices, dims, shape, own,
                      AccessKind::Read, [&](int64_t number, int64_t index) {
                        int64_t row = number / rowElements;
