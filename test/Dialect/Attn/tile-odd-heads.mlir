@@ -6,7 +6,8 @@
 !keys = tensor<?x2x?x64xbf16>
 !lse = tensor<?x14x?xf32>
 module attributes {attn.schedules = [#attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2>,
-                                     #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 4>]} {
+                                     #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 4>,
+                                     #attn.schedule<tile = 16x64, order = linear, warps = 1, stages = 2>]} {
 // CHECK-LABEL: func @heads
 // CHECK-SAME:    %[[QUERY:[^:]*]]: tensor<?x14x?x64xbf16>
 // CHECK-NOT:   linalg.transpose
@@ -54,5 +55,22 @@ func.func @heads(%q: !all, %k: !keys) -> (!all, !lse) {
 func.func @parts(%q: !all, %k: !keys) -> (!all, !lse) {
   %o, %l = attn.attention %q, %k, %k scale(0.125) : !all, !keys, !keys -> !all, !lse
   return %o, %l : !all, !lse
+}
+
+// A tile of one query has its rows along one dimension: those of fifteen heads are made
+// rows in front of the loop, and heads again behind it.
+// CHECK-LABEL: func @one
+// CHECK:       %[[P:.*]] = tensor.insert_slice
+// CHECK:       %[[T:.*]] = linalg.transpose ins(%[[P]] :
+// CHECK:       %[[ROWS:.*]] = tensor.collapse_shape %[[T]]
+// CHECK:       scf.forall
+// CHECK:         tensor.extract_slice %[[ROWS]]
+// CHECK:         tensor.parallel_insert_slice {{.*}} [1, 1, 16, 64]
+// CHECK:       linalg.transpose
+// CHECK:       tensor.extract_slice {{.*}} [1, 1, 15, 65, 64]
+func.func @one(%q: tensor<1x15x65x64xbf16>, %k: tensor<1x1x?x64xbf16>) -> tensor<1x15x65x64xbf16> {
+  %o = attn.attention %q, %k, %k scale(0.125)
+    : tensor<1x15x65x64xbf16>, tensor<1x1x?x64xbf16>, tensor<1x1x?x64xbf16> -> tensor<1x15x65x64xbf16>
+  return %o : tensor<1x15x65x64xbf16>
 }
 }

@@ -190,6 +190,9 @@ bool GroupRows::isBox(OpFoldResult first, OpFoldResult rows) const {
     return false;
   if (!isByQueries)
     return isConstantIntValue(rows, getAll());
+  // The rows of one query run along one dimension, of which a tile has all.
+  if (hasEmpty() && isConstantIntValue(rows, places))
+    return false;
   Multiples ofPlaces(places);
   return ofPlaces.contains(first) && ofPlaces.contains(rows);
 }
