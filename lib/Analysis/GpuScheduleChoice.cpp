@@ -376,7 +376,8 @@ static int64_t getAdded(AttentionOp op, const ScheduleOptions &options) {
   bool isForShort =
       options.typicalLength && options.typicalLength < kUsualLength;
   int64_t rows = countRowsOfQuery(op);
-  return isForShort && rows > 1 ? kFewRows / rows : kUsualAdded;
+  return isForShort && rows > 1 ? std::max<int64_t>(kFewRows / rows, 1)
+                                : kUsualAdded;
 }
 
 /// Lets one sequence have so few rows, of as many keys as long caches have; of

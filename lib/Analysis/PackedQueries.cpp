@@ -14,6 +14,14 @@
 using namespace mlir;
 using namespace fovea::attn;
 
+/// Returns true if `op` makes rows of the queries of a group's heads, of which
+/// some may have no head.
+static bool makesRows(Operation *op) {
+  if (auto insertion = dyn_cast_if_present<tensor::InsertSliceOp>(op))
+    return insertion.getDest().getDefiningOp<tensor::EmptyOp>() != nullptr;
+  return isa_and_nonnull<tensor::CollapseShapeOp, linalg::TransposeOp>(op);
+}
+
 int64_t fovea::countRowsOfQuery(AttentionOp op) {
   constexpr int64_t kRows = 2;
   auto rows = op.getQuery().getDefiningOp<tensor::CollapseShapeOp>();
@@ -28,8 +36,7 @@ Value fovea::getQueriesOfHeads(AttentionOp op) {
   if (countRowsOfQuery(op) == 1)
     return op.getQuery();
   Value heads = op.getQuery();
-  while (isa_and_nonnull<tensor::CollapseShapeOp, linalg::TransposeOp,
-                         tensor::InsertSliceOp>(heads.getDefiningOp()))
+  while (makesRows(heads.getDefiningOp()))
     heads = heads.getDefiningOp()->getOperand(0);
   auto groups = heads.getDefiningOp<tensor::ExpandShapeOp>();
   return groups ? groups.getSrc() : op.getQuery();
@@ -37,8 +44,8 @@ Value fovea::getQueriesOfHeads(AttentionOp op) {
 
 Value fovea::getPackedQueries(AttentionOp op) {
   Operation *producer = op.getQuery().getDefiningOp();
-  while (isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp,
-                         linalg::TransposeOp, tensor::InsertSliceOp>(producer))
+  while (makesRows(producer) ||
+         isa_and_nonnull<tensor::ExpandShapeOp>(producer))
     producer = producer->getOperand(0).getDefiningOp();
   auto copies = dyn_cast_if_present<scf::ForallOp>(producer);
   if (!copies || copies.getRank() != 1 || copies.getNumResults() != 1)

@@ -100,19 +100,19 @@ ShortLengths fovea::findShortLengths(func::FuncOp usual, func::FuncOp forShort,
     if (usualOp.getSchedule() || usualOp.getSplitSize() ||
         !usualOp.getQuery().getType().isDynamicDim(2))
       continue;
-    Value queries = usualOp.getQuery();
-    if (Value packed = getPackedQueries(usualOp)) {
+    Choice choice = {usualOp, shortOp, selectSchedule(usualOp, target, options),
+                     selectSchedule(shortOp, target, shortOptions),
+                     countRowsOfQuery(shortOp) / countRowsOfQuery(usualOp)};
+    Value queries = usualOp.getQuery(), packed = getPackedQueries(usualOp);
+    if (!choice.hasSmallerTiles() || (packed && choice.rows == 1))
+      continue;
+    if (packed) {
       // Sequences of several attentions may have other means.
       found.sequences = SizePlace::find(usual, queries, 0);
       if (!found.sequences || usualOps.size() > 1)
         return {};
       queries = packed;
     }
-    Choice choice = {usualOp, shortOp, selectSchedule(usualOp, target, options),
-                     selectSchedule(shortOp, target, shortOptions),
-                     countRowsOfQuery(shortOp) / countRowsOfQuery(usualOp)};
-    if (!choice.hasSmallerTiles() || (found.sequences && choice.rows == 1))
-      continue;
     std::optional<SizePlace> place = SizePlace::find(usual, queries, 2);
     if (!place)
       return {};

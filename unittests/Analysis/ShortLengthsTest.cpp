@@ -191,6 +191,19 @@ TEST_F(ShortLengthsTest, AreNoneOfSequencesWhoseRowsAreTheSame) {
   EXPECT_EQ(findOfSequences(/*heads=*/28, /*kvHeads=*/4).steps, 0u);
 }
 
+TEST_F(ShortLengthsTest, AreNoneOfMoreRowsOfAQueryThanSchedulesAreFor) {
+  EXPECT_EQ(find(R"(
+func.func @f(%q: tensor<?x1x?x512x64xbf16>, %k: tensor<?x1x?x64xbf16>) -> tensor<?x1x?x64xbf16> {
+  %rows = tensor.collapse_shape %q [[0], [1], [2, 3], [4]]
+    : tensor<?x1x?x512x64xbf16> into tensor<?x1x?x64xbf16>
+  %o = attn.attention %rows, %k, %k scale(0.125)
+    : tensor<?x1x?x64xbf16>, tensor<?x1x?x64xbf16>, tensor<?x1x?x64xbf16> -> tensor<?x1x?x64xbf16>
+  return %o : tensor<?x1x?x64xbf16>
+})")
+                .steps,
+            0u);
+}
+
 TEST_F(ShortLengthsTest, AreFoundUnderAMask) {
   ShortLengths lengths = find(write(128, "", "%q", R"(mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):

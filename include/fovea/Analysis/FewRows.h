@@ -28,11 +28,11 @@ namespace fovea {
 /// The calls of a function that one code for few rows serves.
 struct FewRows {
   /// The rows of a head that such codes are made for: queries, or those of all
-  /// heads of a group (`attn-pack-groups`). The first one that serves a call is
-  /// taken; those in front of the last one serve no more queries, or those of
-  /// two tiles where heads are rows. (H200, 32 heads on 8, d = 128, 4k keys,
-  /// us, by the first and by the second: 32 queries 22.8 and 29.9, 128 42.4
-  /// and 36.3.)
+  /// heads of a group, and some without one (`attn-pack-groups`). The first one
+  /// that serves a call is taken; those in front of the last one serve no more
+  /// queries, or those of two tiles where heads are rows. (H200, 32 heads on 8,
+  /// d = 128, 4k keys, us, by the first and by the second: 32 queries 22.8
+  /// and 29.9, 128 42.4 and 36.3.)
   static constexpr std::array<int64_t, 2> kTypical = {64, 128};
   /// As many keys for each query of a batch, and in all, make up for merging
   /// the parts.

@@ -13,7 +13,8 @@
 namespace fovea {
 
 /// Returns how many rows each query of a dynamic number of them has: those of
-/// the heads of its group, where these are rows of one (`attn-pack-groups`).
+/// the heads of its group, where these are rows of one, and some without a head
+/// (`attn-pack-groups`).
 int64_t countRowsOfQuery(attn::AttentionOp op);
 
 /// Returns the queries of `op`, [B, heads, queries, features], before those of

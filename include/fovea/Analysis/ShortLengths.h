@@ -49,7 +49,7 @@ struct ShortLengths {
 /// `kUsualLength`, by the model; none where that cannot be told from sizes of
 /// operands. The function is `usual`, and `forShort` as code for short lengths
 /// has it: queries of a group's heads may be rows of one (`attn-pack-groups`).
-/// Those that lie packed have other code only if they are rows there alone.
+/// Those that lie packed have other code only if a query has more rows there.
 ShortLengths findShortLengths(mlir::func::FuncOp usual,
                               mlir::func::FuncOp forShort,
                               machine::TargetAttr target,

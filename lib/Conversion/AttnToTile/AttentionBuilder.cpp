@@ -290,7 +290,10 @@ static bool isElementOf(linalg::FillOp op) {
 /// Returns true if `op` is a transposition by which rows of several heads
 /// become those of a tile, or back, or gives them places in one.
 static bool isView(Operation &op) {
-  if (!isa<linalg::TransposeOp, tensor::InsertSliceOp>(op))
+  auto insertion = dyn_cast<tensor::InsertSliceOp>(op);
+  bool isOfPlaces =
+      insertion && insertion.getDest().getDefiningOp<tensor::EmptyOp>();
+  if (!isOfPlaces && !isa<linalg::TransposeOp>(op))
     return false;
   return llvm::all_of(
       op.getUsers(),

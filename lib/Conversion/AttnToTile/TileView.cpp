@@ -194,6 +194,7 @@ std::optional<TileView> TileView::getSource(Value tile, Region &region) {
       // not defined.
       RankedTensorType part = insertion.getSourceType();
       if (!insertion.getDest().getDefiningOp<tensor::EmptyOp>() ||
+          part.isDynamicDim(view.innerDim) ||
           insertion.getDroppedDims().any() || view.dims.size() < 3 ||
           !isOfFirst(insertion, insertion.getType(), view.innerDim,
                      view.dims[2]))
@@ -231,7 +232,8 @@ static bool addTargets(Value tile, const TileView &view,
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
         slice && !slice.getDroppedDims().any()) {
       RankedTensorType whole = slice.getSourceType();
-      if (next.inner && isOfFirst(slice, whole, next.innerDim, next.dims[2])) {
+      if (next.inner && !slice.getType().isDynamicDim(next.innerDim) &&
+          isOfFirst(slice, whole, next.innerDim, next.dims[2])) {
         next.used = slice.getType().getDimSize(next.innerDim);
         return addTargets(slice.getResult(), next, targets);
       }

@@ -233,6 +233,7 @@ void FragmentAccess::store(ValueRange registers) {
   bool hasWholeRows = memory.isWhole(layout.getShape().size() - 1);
   if (isAligned && hasWholeRows)
     return storeVectors(registers);
+  // Whether all of it can be stored in vectors is not asked: it never can.
   if (memory.hasUnusedRows())
     return storeScalars(registers);
   auto branch = scf::IfOp::create(rewriter, loc, canUseVectors(),

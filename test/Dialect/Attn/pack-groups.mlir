@@ -353,8 +353,9 @@ func.func @six(%query: !all, %key: !keys, %starts: tensor<?xi32>, %rows: index) 
 // CHECK: ^bb0(%{{.*}}: index, %[[H:.*]]: index, %[[R:.*]]: index, %{{.*}}: index):
 // CHECK: %[[I:.*]] = arith.divui %[[R]], %c8
 // CHECK: %[[M:.*]] = arith.remui %[[R]], %c8
+// CHECK: %[[MEMBER:.*]] = arith.minsi %[[M]], %c6
 // CHECK: %[[F:.*]] = arith.muli %[[H]], %c7
-// CHECK: %[[HEAD:.*]] = arith.addi %[[F]], %[[M]]
+// CHECK: %[[HEAD:.*]] = arith.addi %[[F]], %[[MEMBER]]
 // CHECK: arith.addi %[[I]], %[[HEAD]]
 // CHECK: : tensor<?x2x?x64xbf16>, tensor<?x2x?x64xbf16>, tensor<?x2x?x64xbf16> -> tensor<?x2x?x64xbf16>, tensor<?x2x?xf32>
 // CHECK: tensor.extract_slice {{.*}} : tensor<?x2x8x?x64xbf16> to tensor<?x2x7x?x64xbf16>

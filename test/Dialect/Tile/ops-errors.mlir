@@ -1807,15 +1807,23 @@ func.func @inner_dimension(%t: !tile.shared<64x64xbf16>, %m: memref<8x64x64xbf16
 // -----
 
 func.func @used_rows(%m: memref<8x64x64xbf16>, %i: index) {
-  // expected-error@+1 {{'tile.load' op expected 'used' to be at most 'inner', 4, got 5}}
+  // expected-error@+1 {{'tile.load' op expected 'used' to be less than 'inner', 4, got 5}}
   %t = tile.load %m[%i, %i, %i] dims [1, 0, 2] inner 4 used 5 : memref<8x64x64xbf16> -> !tile.shared<64x64xbf16>
   return
 }
 
 // -----
 
+func.func @used_all(%m: memref<8x64x64xbf16>, %i: index) {
+  // expected-error@+1 {{'tile.load' op expected 'used' to be less than 'inner', 4, got 4}}
+  %t = tile.load %m[%i, %i, %i] dims [1, 0, 2] inner 4 used 4 : memref<8x64x64xbf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
 func.func @used_without_inner(%t: !tile.shared<64x64xbf16>, %m: memref<64x64xbf16>, %i: index) {
-  // expected-error@+1 {{'tile.store_async' op expected 'used' to be at most 'inner', 0, got 3}}
+  // expected-error@+1 {{'tile.store_async' op expected 'used' to be less than 'inner', 0, got 3}}
   tile.store_async %t, %m[%i, %i] dims [0, 1] used 3 : !tile.shared<64x64xbf16>, memref<64x64xbf16>
   return
 }

@@ -16,8 +16,7 @@
 // box have to be, where their results have the heads of a query as neighbours;
 // and those of batches of any number of queries, in code for few, or of one
 // that fills tiles of heads badly. A query of such a batch has a power of two
-// of rows, of which the last ones have no head where the group has fewer:
-// nothing reads them.
+// of rows, of which the last ones have no head where the group has fewer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -232,9 +231,11 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
       if (!areFew && !group->isByQueries)
         return;
       LDBG() << "attention at " << op.getLoc() << ": "
-             << (group->isMany() ? std::string("packed")
+             << (group->isMany() ? std::string("all")
                                  : std::to_string(group->queries))
-             << " queries of " << group->heads << " heads in one";
+             << " queries of " << group->heads << " heads in one, "
+             << (group->isByQueries ? group->places : group->heads)
+             << " rows each";
       pack(rewriter, op, *group);
       ++numPacked;
     });
@@ -386,6 +387,11 @@ static void packRegion(RewriterBase &rewriter, Region &from, Region &to,
   row = rewriter.createOrFold<arith::RemUIOp>(loc, row, size);
   if (group.isByQueries)
     std::swap(member, row);
+  // Regions are asked for rows without a head, too: for those of the last one,
+  // since they need not be defined for heads that the graph does not have.
+  if (group.places > group.heads)
+    member =
+        index.materialize(index.min(member, index.constant(group.heads - 1)));
   OpFoldResult first = index.mul(head, index.constant(group.heads));
   head = index.materialize(index.add(first, member));
   rewriter.mergeBlocks(&old, block, arguments);

@@ -234,8 +234,9 @@ static LogicalResult verifyAccess(Operation *op, ArrayRef<int64_t> shape,
            << kGroupRows << " that divides the tile's " << shape.front()
            << " rows, got " << inner;
   int64_t used = getUsedRows(op);
-  if (used > inner)
-    return op->emitOpError("expected 'used' to be at most 'inner', ")
+  bool isGiven = op->getInherentAttr("used").value_or(Attribute()) != nullptr;
+  if (isGiven && used >= inner)
+    return op->emitOpError("expected 'used' to be less than 'inner', ")
            << inner << ", got " << used;
   size_t along = shape.size() + (inner ? 1 : 0);
   if (dims.size() != along)

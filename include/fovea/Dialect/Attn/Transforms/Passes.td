@@ -376,8 +376,8 @@ def AttnTile : Pass<"attn-tile"> {
       the passes over the keys, their initial values and elementwise or
       transposing producers of the queries are computed per tile. On a GPU a tile
       with all rows of a head, those of a group's heads (`attn-pack-groups`), is a
-      slice of the queries of these heads, if neighbouring rows, queries of a head
-      or heads of a query, are a power of two;
+      slice of the queries of these heads, if neighbouring rows, those of a head or
+      of a query, are a power of two;
     - in it an `scf.for` over tiles of keys for each pass, which carries the
       accumulator, the maximum and the sum.
 

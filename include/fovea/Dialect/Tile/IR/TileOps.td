@@ -421,10 +421,10 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
 
     With `inner n`, allowed for shared memory only, `dims` has one dimension more,
     and the tile's rows run along its first two: row `r` is at `r / n` along
-    `dims[0]` and at `r mod n` along `dims[1]`, whose `n` places all exist. So
+    `dims[0]` and at `r mod n` along `dims[1]`, whose `n` places exist. So
     rows of several heads are those of one tile. `n` is a power of two up to 64,
-    which warp groups have rows of, and divides the number of rows. With `used m`
-    as well, the first `m` of the `n` places exist, and what rows at the others
+    which warp groups have rows of, and divides the number of rows. With `used m`,
+    less than `n`, only the first `m` of the `n` places exist, and what rows at the others
     hold is not defined.
 
     ```mlir

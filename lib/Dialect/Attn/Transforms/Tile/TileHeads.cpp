@@ -21,6 +21,7 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -296,13 +297,18 @@ static Value getOnlyRow(scf::ForallOp loop, int64_t heads, int64_t places) {
     if (!own || !written || !written->isRow() || own->heads != heads ||
         own->places != places)
       return {};
-    auto place = dyn_cast<Value>(written->insertion.getMixedOffsets()[kRow]);
-    if (!place || (row && row != place))
+    auto place = dyn_cast_if_present<BlockArgument>(
+        dyn_cast<Value>(written->insertion.getMixedOffsets()[kRow]));
+    if (!place || (row && row != place) || !loop.isNormalized() ||
+        !llvm::is_contained(loop.getInductionVars(), place))
+      return {};
+    OpFoldResult end = loop.getMixedUpperBound()[place.getArgNumber()];
+    Value all = loop.getOutputs()[number];
+    if (!ValueBoundsConstraintSet::areEqual(end, {all, kRow}).value_or(false))
       return {};
     row = place;
   }
-  bool isOfLoop = llvm::is_contained(loop.getInductionVars(), row);
-  return isOfLoop && loop.isNormalized() ? row : Value();
+  return row;
 }
 
 /// Leaves out the iterations of `loop`, each of a `row`, of places without a
@@ -351,7 +357,7 @@ static bool fuseHeadsOfResult(RewriterBase &rewriter, scf::ForallOp loop,
     before = WrittenRows::get(other, result);
     first = other.getOutputs()[result];
     if (!before || !init.hasOneUse() || first.getDefiningOp<scf::ForallOp>() ||
-        !canBeHeads(*before, *heads))
+        (before->isRow() && heads->hasEmpty()) || !canBeHeads(*before, *heads))
       return false;
   }
   if (!canBeHeads(*written, *heads))

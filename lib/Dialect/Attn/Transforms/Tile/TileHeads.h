@@ -25,13 +25,14 @@ namespace fovea::attn {
 /// If the only reader of a result of `loop`, [B, Hkv, G * S, ...], makes [B, S,
 /// Hkv * G, D] of it, or of rows by queries [B, Hkv * G, S, ...], lets the loop
 /// write that, and the loop which has written it before, if there is one. An
-/// iteration of each writes a row, or all of a head, or whole queries. Returns
-/// true if the loop was changed.
+/// iteration of each writes a row, or all of a head, or whole queries. Rows of
+/// queries that have no head are not written. Returns true if the loop was
+/// changed.
 bool fuseHeadsOfResults(mlir::RewriterBase &rewriter, mlir::scf::ForallOp loop);
 
 /// If a tile of `loop` is a slice of [B, Hkv, G * S, D], all rows of a head, or
 /// whole queries, which are made of queries [B, Hkv * G, S, D], lets it be a
-/// slice of these.
+/// slice of these, with what is not defined as rows that have no head.
 void fuseHeadsOfQueries(mlir::RewriterBase &rewriter, mlir::scf::ForallOp loop);
 
 /// Tells masked passes over keys, whose queries are `rows`, how many heads and

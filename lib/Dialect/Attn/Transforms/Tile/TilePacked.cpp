@@ -135,6 +135,7 @@ HeadRows HeadRows::get(Value tensor, bool isToRows) {
   int64_t group = ofHeads.getDimSize(kRow),
           places = ofRows.getDimSize(kRow + 1);
   if (ShapedType::isDynamic(group) || ShapedType::isDynamic(places) ||
+      group < 2 ||
       expand.getReassociationIndices() != getGroupsWithPair(rank, from) ||
       collapse.getReassociationIndices() != getGroupsWithPair(rank, to))
     return none;

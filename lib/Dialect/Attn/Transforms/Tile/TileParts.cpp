@@ -87,6 +87,17 @@ static std::pair<Value, int64_t> getRowsAndGroup(Value rows) {
   return {quotient.getLhs(), *group};
 }
 
+/// Returns true if `rows`, of heads of a group, are all of a tile but those of
+/// so many `places` of each query that have no head.
+static bool dropsPlacesOf(Value rows, int64_t places) {
+  if (std::optional<Transposition> swap =
+          Transposition::get(rows.getDefiningOp()))
+    rows = swap->input;
+  auto slice = rows.getDefiningOp<tensor::ExtractSliceOp>();
+  return slice && dropsPlaces(slice, kRow) &&
+         slice.getSourceType().getDimSize(kRow) == places;
+}
+
 bool PartedTiles::analyze() {
   for (Operation &op : loop.getTerminator().getYieldingOps()) {
     auto insertion = cast<tensor::ParallelInsertSliceOp>(op);
@@ -105,7 +116,7 @@ bool PartedTiles::analyze() {
         insertion.getStaticSize(kBatch) != 1)
       return false;
     int64_t own = insertion.getStaticSize(kHead + kRow - of.rowDim);
-    if (own > ofGroup)
+    if (own != ofGroup && !dropsPlacesOf(insertion.getSource(), ofGroup))
       return false;
     if (written.empty()) {
       tile = source;
