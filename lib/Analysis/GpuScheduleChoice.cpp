@@ -638,10 +638,13 @@ static bool hasPartsOfList(const ScheduleChoice &choice) {
 double fovea::predictGpuSeconds(AttentionOp op, machine::TargetAttr target,
                                 ScheduleAttr schedule, int64_t length) {
   TileReads tiles = getTileReads(op, target);
-  return predictGpuSeconds(getPricedShape(op, target, tiles,
-                                          getRegionNeeds(op, tiles), length,
-                                          /*rows=*/0, kUsualAdded),
-                           target, schedule);
+  RegionNeeds needs = getRegionNeeds(op, tiles);
+  // Packed queries are added to caches that have keys already.
+  bool areAdded = needs.hasLengths && getPackedQueries(op);
+  AttentionShape shape =
+      getPricedShape(op, target, tiles, needs, areAdded ? kUsualLength : length,
+                     /*rows=*/0, areAdded ? length : kUsualAdded);
+  return predictGpuSeconds(shape, target, schedule);
 }
 
 SmallVector<ScheduleChoice>

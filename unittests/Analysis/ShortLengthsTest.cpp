@@ -186,9 +186,15 @@ TEST_F(ShortLengthsTest, AreTheMeanOfSequencesThatLiePacked) {
   EXPECT_FALSE(lengths.contain(1024));
 }
 
-TEST_F(ShortLengthsTest, AreNoneOfSequencesWhoseRowsAreTheSame) {
-  EXPECT_EQ(findOfSequences(/*heads=*/32, /*kvHeads=*/8).steps, 0u);
-  EXPECT_EQ(findOfSequences(/*heads=*/28, /*kvHeads=*/4).steps, 0u);
+TEST_F(ShortLengthsTest, AreThoseOfSequencesThatFillFewerRows) {
+  // Eight rows of each query fill two tiles of 128, and one of 192, or two.
+  ShortLengths lengths = findOfSequences(/*heads=*/64, /*kvHeads=*/8);
+  for (int64_t length : {1, 16, 25, 32})
+    EXPECT_TRUE(lengths.contain(length)) << length;
+  for (int64_t length : {17, 24, 33, 48, 96, 256, 1024})
+    EXPECT_FALSE(lengths.contain(length)) << length;
+  // A head of its own has tiles of 192 for long sequences, too.
+  EXPECT_EQ(findOfSequences(/*heads=*/16, /*kvHeads=*/16).steps, 0u);
 }
 
 TEST_F(ShortLengthsTest, AreNoneOfMoreRowsOfAQueryThanSchedulesAreFor) {

@@ -32,16 +32,29 @@ struct ShortLengths {
   /// mean does.
   llvm::SmallVector<SizePlace, 2> places;
   std::optional<SizePlace> sequences;
-  static constexpr int64_t kStep = 32, kLongest = 64 * kStep;
-  /// Bit `i` is set if lengths from `i * kStep + 1` to `(i + 1) * kStep` are
-  /// served.
+  /// Lengths are served in steps, which are smaller where tiles have few
+  /// queries of each sequence: up to `kFine` by `kFineStep`, then by `kStep`.
+  static constexpr int64_t kFineStep = 8, kFine = 256, kStep = 64,
+                           kLongest = 2048;
+  /// Bit `i` is set if the lengths of step `i` are served.
   uint64_t steps = 0;
 
-  bool contain(int64_t length) const {
-    return length > 0 && length <= kLongest &&
-           (steps >> ((length - 1) / kStep) & 1);
+  /// Returns the number of lengths in the step of `length`.
+  static int64_t getStep(int64_t length) {
+    return length <= kFine ? kFineStep : kStep;
   }
-  void add(int64_t length) { steps |= uint64_t(1) << ((length - 1) / kStep); }
+  bool contain(int64_t length) const {
+    return length > 0 && length <= kLongest && (steps & getBit(length));
+  }
+  void add(int64_t length) { steps |= getBit(length); }
+
+private:
+  static uint64_t getBit(int64_t length) {
+    int64_t step = length <= kFine
+                       ? (length - 1) / kFineStep
+                       : kFine / kFineStep + (length - kFine - 1) / kStep;
+    return uint64_t(1) << step;
+  }
 };
 
 /// Returns the calls of a function, whose attentions have no schedules yet,
@@ -49,7 +62,6 @@ struct ShortLengths {
 /// `kUsualLength`, by the model; none where that cannot be told from sizes of
 /// operands. The function is `usual`, and `forShort` as code for short lengths
 /// has it: queries of a group's heads may be rows of one (`attn-pack-groups`).
-/// Those that lie packed have other code only if a query has more rows there.
 ShortLengths findShortLengths(mlir::func::FuncOp usual,
                               mlir::func::FuncOp forShort,
                               machine::TargetAttr target,
