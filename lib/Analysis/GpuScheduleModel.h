@@ -87,8 +87,8 @@ double predictGpuSeconds(const AttentionShape &shape,
                          machine::TargetAttr target,
                          attn::ScheduleAttr schedule);
 
-/// Returns the same of `op`, whose dynamic lengths are `length`; of queries that
-/// lie packed, as these are added to caches, their lengths alone.
+/// Returns the same of `op`, whose dynamic lengths are `length`; of queries
+/// that lie packed, as these are added to caches, their lengths alone.
 double predictGpuSeconds(attn::AttentionOp op, machine::TargetAttr target,
                          attn::ScheduleAttr schedule, int64_t length);
 
