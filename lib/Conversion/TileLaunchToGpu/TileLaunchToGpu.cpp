@@ -136,11 +136,10 @@ void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
     else if (auto store = dyn_cast<StoreAsyncOp>(op))
       describe(store.getTargetMutable(), store.getSource().getType(),
                store.getDimsAttr(), store.getInnerAttr(), store.getUsedAttr(),
-               store.getValid() && !store.getUsed());
+               store.needsClippedMap());
   });
-  // Rows of each place by itself are copied as far as they are valid.
   launch.walk([](StoreAsyncOp store) {
-    if (store.getValid() && !store.getUsed() &&
+    if (store.needsClippedMap() &&
         isa<TensorMapType>(store.getTarget().getType()))
       clipRows(store);
   });

@@ -47,29 +47,47 @@ Value fovea::attn::swapWithNext(OpBuilder &builder, Location loc, Value tensor,
       ->getResult(0);
 }
 
+namespace {
+/// The first elements of a tensor along one dimension, and all along others.
+struct FirstElements {
+  SmallVector<OpFoldResult> offsets, sizes, strides;
+
+  FirstElements(OpBuilder &builder, SmallVector<OpFoldResult> all, int64_t dim,
+                int64_t count)
+      : offsets(all.size(), builder.getIndexAttr(0)), sizes(std::move(all)),
+        strides(sizes.size(), builder.getIndexAttr(1)) {
+    sizes[dim] = builder.getIndexAttr(count);
+  }
+};
+} // namespace
+
 Value fovea::attn::makePlaces(OpBuilder &builder, Location loc, Value heads,
                               int64_t dim, int64_t places) {
   auto type = cast<RankedTensorType>(heads.getType());
-  if (type.getDimSize(dim) == places)
+  int64_t count = type.getDimSize(dim);
+  if (count == places)
     return heads;
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, heads),
-                            all = sizes,
-                            zeros(sizes.size(), builder.getIndexAttr(0)),
-                            ones(sizes.size(), builder.getIndexAttr(1));
+  SmallVector<OpFoldResult> all = tensor::getMixedSizes(builder, loc, heads);
   all[dim] = builder.getIndexAttr(places);
   Value room =
       tensor::EmptyOp::create(builder, loc, all, type.getElementType());
-  return tensor::InsertSliceOp::create(builder, loc, heads, room, zeros, sizes,
-                                       ones);
+  FirstElements first(builder, std::move(all), dim, count);
+  return tensor::InsertSliceOp::create(builder, loc, heads, room, first.offsets,
+                                       first.sizes, first.strides);
 }
 
-/// Returns true if sizes of a part are those of `whole`, but along `dim`.
-static bool areAllBut(ArrayRef<OpFoldResult> part, Value whole, int64_t dim) {
+/// Returns true if `slice` is the first elements of `whole` along `dim`, which
+/// are static in number, and all along the others, of values of `rank`
+/// dimensions.
+static bool areFirst(OffsetSizeAndStrideOpInterface slice, int64_t rank,
+                     Value whole, int64_t dim) {
   auto type = cast<RankedTensorType>(whole.getType());
-  if (static_cast<int64_t>(part.size()) != type.getRank() ||
-      !getConstantIntValue(part[dim]) || type.isDynamicDim(dim))
+  SmallVector<OpFoldResult> sizes = slice.getMixedSizes();
+  if (!slice.hasZeroOffset() || !slice.hasUnitStride() ||
+      rank != type.getRank() || !getConstantIntValue(sizes[dim]) ||
+      type.isDynamicDim(dim))
     return false;
-  return llvm::all_of(llvm::enumerate(part), [&](auto each) {
+  return llvm::all_of(llvm::enumerate(sizes), [&](auto each) {
     int64_t at = each.index();
     return at == dim ||
            ValueBoundsConstraintSet::areEqual(each.value(), {whole, at})
@@ -79,31 +97,25 @@ static bool areAllBut(ArrayRef<OpFoldResult> part, Value whole, int64_t dim) {
 
 Value fovea::attn::getHeadsOfPlaces(Value places, int64_t dim) {
   auto insertion = places.getDefiningOp<tensor::InsertSliceOp>();
-  bool areHeads =
-      insertion && insertion.getDest().getDefiningOp<tensor::EmptyOp>() &&
-      insertion.hasZeroOffset() && insertion.hasUnitStride() &&
-      insertion.getSourceType().getRank() == insertion.getType().getRank() &&
-      areAllBut(insertion.getMixedSizes(), insertion.getDest(), dim);
+  bool areHeads = insertion &&
+                  insertion.getDest().getDefiningOp<tensor::EmptyOp>() &&
+                  areFirst(insertion, insertion.getSourceType().getRank(),
+                           insertion.getDest(), dim);
   return areHeads ? insertion.getSource() : Value();
 }
 
 bool fovea::attn::dropsPlaces(tensor::ExtractSliceOp slice, int64_t dim) {
-  return slice.hasZeroOffset() && slice.hasUnitStride() &&
-         slice.getType().getRank() == slice.getSourceType().getRank() &&
-         areAllBut(slice.getMixedSizes(), slice.getSource(), dim);
+  return areFirst(slice, slice.getType().getRank(), slice.getSource(), dim);
 }
 
 Value fovea::attn::dropPlaces(OpBuilder &builder, Location loc, Value tensor,
                               int64_t dim, int64_t heads) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  if (type.getDimSize(dim) == heads)
+  if (cast<RankedTensorType>(tensor.getType()).getDimSize(dim) == heads)
     return tensor;
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor),
-                            zeros(sizes.size(), builder.getIndexAttr(0)),
-                            ones(sizes.size(), builder.getIndexAttr(1));
-  sizes[dim] = builder.getIndexAttr(heads);
-  return tensor::ExtractSliceOp::create(builder, loc, tensor, zeros, sizes,
-                                        ones);
+  FirstElements first(builder, tensor::getMixedSizes(builder, loc, tensor), dim,
+                      heads);
+  return tensor::ExtractSliceOp::create(builder, loc, tensor, first.offsets,
+                                        first.sizes, first.strides);
 }
 
 Value fovea::attn::splitRows(OpBuilder &builder, Location loc, Value rows,

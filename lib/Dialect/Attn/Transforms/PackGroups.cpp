@@ -225,7 +225,7 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
         return;
       bool areFew = !group->isMany() && 2 * group->queries <= limit;
       if (!areFew)
-        group = divide(op, *group);
+        group = chooseNeighbours(op, *group);
       group->isByQueries = canBeByQueries(op, *group, target) &&
                            shouldBeByQueries(op, *group, areFew);
       if (!areFew && !group->isByQueries)
@@ -242,7 +242,7 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
   }
 
 private:
-  Group divide(AttentionOp op, const Group &group);
+  Group chooseNeighbours(AttentionOp op, const Group &group);
 
   /// Returns true if the heads of a query should be neighbouring rows where
   /// they may be.
@@ -263,7 +263,7 @@ private:
 /// have them so than have the rows of shares; and of sequences that lie packed,
 /// among which there may be long ones, where nearly all rows have a head. Else
 /// its shares.
-Group PackGroups::divide(AttentionOp op, const Group &group) {
+Group PackGroups::chooseNeighbours(AttentionOp op, const Group &group) {
   Group shares = group, padded = group;
   shares.divide();
   padded.pad();
@@ -312,8 +312,8 @@ static Value packHeads(OpBuilder &builder, Location loc, Value tensor,
 
 /// Returns `tensor` with dimension `dim` divided in two, of `outer` and `inner`
 /// elements.
-static Value divide(OpBuilder &builder, Location loc, Value tensor, int64_t dim,
-                    OpFoldResult outer, OpFoldResult inner) {
+static Value splitDim(OpBuilder &builder, Location loc, Value tensor,
+                      int64_t dim, OpFoldResult outer, OpFoldResult inner) {
   int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
   sizes[dim] = outer;
@@ -322,8 +322,8 @@ static Value divide(OpBuilder &builder, Location loc, Value tensor, int64_t dim,
 }
 
 /// Returns `divided` with dimension `dim` and the next one joined.
-static Value join(OpBuilder &builder, Location loc, Value divided,
-                  int64_t dim) {
+static Value joinDims(OpBuilder &builder, Location loc, Value divided,
+                      int64_t dim) {
   int64_t rank = cast<RankedTensorType>(divided.getType()).getRank();
   return tensor::CollapseShapeOp::create(builder, loc, divided,
                                          getGroupsWithPair(rank - 1, dim));
@@ -338,14 +338,14 @@ static Value packRows(OpBuilder &builder, Location loc, Value tensor,
   if (group.queries == 1 && !hasOneFeature)
     return packHeads(builder, loc, tensor,
                      tensor::getMixedSizes(builder, loc, tensor), group);
-  Value divided = divide(builder, loc, tensor, /*dim=*/1,
-                         builder.getIndexAttr(group.rowHeads),
-                         builder.getIndexAttr(group.heads));
+  Value divided = splitDim(builder, loc, tensor, /*dim=*/1,
+                           builder.getIndexAttr(group.rowHeads),
+                           builder.getIndexAttr(group.heads));
   if (group.isByQueries)
     divided = swapWithNext(
         builder, loc,
         makePlaces(builder, loc, divided, /*dim=*/2, group.places), /*dim=*/2);
-  return join(builder, loc, divided, /*dim=*/2);
+  return joinDims(builder, loc, divided, /*dim=*/2);
 }
 
 /// Returns `tensor`, of packed rows, as `type`, [B, Hkv * G, Sq, ...], where
@@ -356,12 +356,12 @@ static Value unpackRows(OpBuilder &builder, Location loc, Value tensor,
   OpFoldResult outer = builder.getIndexAttr(group.places), inner = queries;
   if (group.isByQueries)
     std::swap(outer, inner);
-  Value divided = divide(builder, loc, tensor, /*dim=*/2, outer, inner);
+  Value divided = splitDim(builder, loc, tensor, /*dim=*/2, outer, inner);
   if (group.isByQueries)
     divided =
         dropPlaces(builder, loc, swapWithNext(builder, loc, divided, /*dim=*/2),
                    /*dim=*/2, group.heads);
-  Value result = join(builder, loc, divided, /*dim=*/1);
+  Value result = joinDims(builder, loc, divided, /*dim=*/1);
   return builder.createOrFold<tensor::CastOp>(loc, type, result);
 }
 

@@ -199,21 +199,23 @@ void TensorMapOp::getEffects(Effects &effects) {
                        cast<OpResult>(getResult()));
 }
 
+/// Returns what `get` does of `op`, if that copies a tile from or to global
+/// memory.
+template <typename Get>
+static std::optional<uint64_t> getOfAccess(Operation *op, Get get) {
+  return llvm::TypeSwitch<Operation *, std::optional<uint64_t>>(op)
+      .Case<LoadOp, LoadAsyncOp, StoreOp, StoreAsyncOp, TensorMapOp>(get)
+      .Default(std::nullopt);
+}
+
 int64_t fovea::tile::getInnerRows(Operation *op) {
-  std::optional<uint64_t> inner =
-      llvm::TypeSwitch<Operation *, std::optional<uint64_t>>(op)
-          .Case<LoadOp, LoadAsyncOp, StoreOp, StoreAsyncOp, TensorMapOp>(
-              [](auto access) { return access.getInner(); })
-          .Default(std::nullopt);
-  return static_cast<int64_t>(inner.value_or(0));
+  auto get = [](auto access) { return access.getInner(); };
+  return static_cast<int64_t>(getOfAccess(op, get).value_or(0));
 }
 
 int64_t fovea::tile::getUsedRows(Operation *op) {
-  std::optional<uint64_t> used =
-      llvm::TypeSwitch<Operation *, std::optional<uint64_t>>(op)
-          .Case<LoadOp, LoadAsyncOp, StoreOp, StoreAsyncOp, TensorMapOp>(
-              [](auto access) { return access.getUsed(); })
-          .Default(std::nullopt);
+  auto get = [](auto access) { return access.getUsed(); };
+  std::optional<uint64_t> used = getOfAccess(op, get);
   return used ? static_cast<int64_t>(*used) : getInnerRows(op);
 }
 

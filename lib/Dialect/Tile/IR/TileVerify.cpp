@@ -435,7 +435,7 @@ LogicalResult StoreAsyncOp::verify() {
   if (getAdd() && !type.isF16() && !type.isBF16() && !type.isF32())
     return emitOpError("expected elements of f16, bf16 or f32 to add, got ")
            << type;
-  if (getValid() && !getUsed() && getIndices().size() > kLargestClippedRank)
+  if (needsClippedMap() && getIndices().size() > kLargestClippedRank)
     return emitOpError("expected at most ")
            << kLargestClippedRank
            << " dimensions where some rows are not written, got "

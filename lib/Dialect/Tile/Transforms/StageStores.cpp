@@ -86,7 +86,7 @@ static SharedType getStagedTile(StoreOp store,
                                 std::optional<int64_t> columns = std::nullopt) {
   FragmentType value = store.getValue().getType();
   if (value.getRank() != 2 ||
-      (store.getValid() && !store.getUsed() &&
+      (store.needsClippedMap() &&
        store.getTarget().getType().getRank() > kLargestClippedRank))
     return {};
   // What few iterations store would take memory from what all of them do.

@@ -555,6 +555,11 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
     attr-dict `:` qualified(type($value)) `,` qualified(type($target))
   }];
   let hasCanonicalizeMethod = 1;
+  let extraClassDeclaration = [{
+    /// Returns true if TMA needs a map that is clipped, to write valid rows
+    /// alone: those of each place by itself are copied as far as they are.
+    bool needsClippedMap() { return getValid() && !getUsed(); }
+  }];
   let hasVerifier = 1;
 }
 
@@ -694,6 +699,11 @@ def StoreAsyncOp : Tile_Op<"store_async", [AttrSizedOperandSegments,
     (`add` $add^)? $source `,` $target `[` $indices `]` `dims` $dims
     (`inner` $inner^)? (`used` $used^)? (`valid` `(` $valid^ `)`)? attr-dict
     `:` qualified(type($source)) `,` qualified(type($target))
+  }];
+  let extraClassDeclaration = [{
+    /// Returns true if TMA needs a map that is clipped, to write valid rows
+    /// alone: those of each place by itself are copied as far as they are.
+    bool needsClippedMap() { return getValid() && !getUsed(); }
   }];
   let hasVerifier = 1;
 }
