@@ -7,12 +7,12 @@
 
 #include "NarrowIndices.h"
 
+#include "RegionRanges.h"
+
 #include "fovea/Analysis/CaptureReads.h"
-#include "fovea/Support/MaxPosition.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/InferIntRangeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -108,10 +108,8 @@ private:
     int64_t constant = 0;
   };
 
-  void inferRanges();
-  std::optional<ConstantIntRanges> getRange(Value value) const;
-  bool fits(Value value) const;
-  bool isNonNegative(Value value) const;
+  bool fits(Value value) const { return ranges.fits(value); }
+  bool isNonNegative(Value value) const { return ranges.isNonNegative(value); }
   bool isSum(Value value) const;
   bool narrowsOp(Operation *op) const;
   Value narrow(Value value);
@@ -128,7 +126,7 @@ private:
   Block &block;
   /// Values that depend on the query or on the key.
   llvm::SmallDenseSet<Value> ofQueries, ofKeys;
-  llvm::DenseMap<Value, ConstantIntRanges> ranges;
+  RegionRanges ranges;
   llvm::DenseMap<Value, Value> narrowed;
 };
 } // namespace
@@ -142,57 +140,11 @@ static bool isNarrowable(Type type) {
 }
 
 IndexNarrower::IndexNarrower(RewriterBase &rewriter, Block &block)
-    : rewriter(rewriter), block(block) {
+    : rewriter(rewriter), block(block), ranges(block) {
   // The coordinates come last: batch, head, query, key.
   ValueRange coordinates = block.getArguments().take_back(4);
   ofQueries = getDependents(block, coordinates[2]);
   ofKeys = getDependents(block, coordinates[3]);
-  for (Value coordinate : coordinates)
-    ranges.try_emplace(
-        coordinate, ConstantIntRanges::fromSigned(APInt(64, 0),
-                                                  APInt(64, kMaxPosition - 1)));
-  inferRanges();
-}
-
-void IndexNarrower::inferRanges() {
-  for (Operation &op : block.without_terminator()) {
-    auto inferred = dyn_cast<InferIntRangeInterface>(op);
-    if (!inferred)
-      continue;
-    auto operands = llvm::map_to_vector(op.getOperands(), [&](Value operand) {
-      if (!operand.getType().isIntOrIndex())
-        return IntegerValueRange();
-      std::optional<ConstantIntRanges> range = getRange(operand);
-      return range ? IntegerValueRange(*range)
-                   : IntegerValueRange::getMaxRange(operand);
-    });
-    inferred.inferResultRangesFromOptional(
-        operands, [&](Value result, const IntegerValueRange &range) {
-          if (!range.isUninitialized())
-            ranges.try_emplace(result, range.getValue());
-        });
-  }
-}
-
-std::optional<ConstantIntRanges> IndexNarrower::getRange(Value value) const {
-  auto found = ranges.find(value);
-  if (found != ranges.end())
-    return found->second;
-  APInt constant;
-  if (matchPattern(value, m_ConstantInt(&constant)))
-    return ConstantIntRanges::constant(constant);
-  return std::nullopt;
-}
-
-bool IndexNarrower::fits(Value value) const {
-  std::optional<ConstantIntRanges> range = getRange(value);
-  return range && range->smin().isSignedIntN(32) &&
-         range->smax().isSignedIntN(32);
-}
-
-bool IndexNarrower::isNonNegative(Value value) const {
-  std::optional<ConstantIntRanges> range = getRange(value);
-  return range && range->smin().isNonNegative();
 }
 
 /// Returns true for sums of coordinates and of values that all elements share.
@@ -228,7 +180,7 @@ bool IndexNarrower::narrowsOp(Operation *op) const {
   if (isa<arith::SelectOp>(op))
     return areNarrow(op->getOperands().drop_front());
   if (isa<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(op)) {
-    std::optional<ConstantIntRanges> amount = getRange(op->getOperand(1));
+    std::optional<ConstantIntRanges> amount = ranges.get(op->getOperand(1));
     return amount && amount->umax().ult(32) && areNarrow(op->getOperands());
   }
   return isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::DivSIOp,
@@ -368,7 +320,7 @@ bool IndexNarrower::collect(Value value, bool isNegated, Side &ofQuery,
 int64_t IndexNarrower::getReach(const Side &side) const {
   int64_t reach = std::abs(side.constant);
   for (auto [value, isNegated] : side.terms) {
-    std::optional<ConstantIntRanges> range = getRange(value);
+    std::optional<ConstantIntRanges> range = ranges.get(value);
     reach += std::max(std::abs(range->smin().getSExtValue()),
                       std::abs(range->smax().getSExtValue()));
   }

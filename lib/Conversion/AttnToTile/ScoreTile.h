@@ -83,6 +83,17 @@ struct ScoreTile {
                             mlir::Region &mask,
                             mlir::ValueRange read = {}) const;
 
+  /// Returns a condition of the mask, or where that is null all that it says.
+  mlir::Value holds(mlir::OpBuilder &builder, mlir::Location loc,
+                    mlir::OpFoldResult query, mlir::OpFoldResult key,
+                    mlir::Region &mask, mlir::ValueRange read,
+                    mlir::Value condition) const;
+
+  /// Returns a value of the mask for the query, and the key 0 of all.
+  mlir::Value emitOfQuery(mlir::OpBuilder &builder, mlir::Location loc,
+                          mlir::OpFoldResult query, mlir::Region &mask,
+                          mlir::Value value) const;
+
   /// Returns true if the dropout keeps an element.
   mlir::Value isUndropped(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::OpFoldResult query, mlir::OpFoldResult key,

@@ -384,6 +384,56 @@ Value fovea::chooseMasked(
   return math.choose(isNeeded, type, emit, [&] { return scores; });
 }
 
+SmallVector<Value> StepScores::emitLimits(const ScoreTile &tile,
+                                          const KeyBounds &bounds) {
+  FragmentType type = sizes.getRows().cloneWith(builder.getI32Type());
+  auto emit = [&](bool isEnd) {
+    return math.map(
+        type, {}, {},
+        [&](OpBuilder &body, ValueRange, ValueRange coordinates) -> Value {
+          IndexMath index(body, loc);
+          auto emitValue = [&](Value value) {
+            return tile.emitOfQuery(body, loc, coordinates[0], op.getMask(),
+                                    value);
+          };
+          OpFoldResult limit = isEnd ? bounds.emitEnd(index, emitValue)
+                                     : bounds.emitFirst(index, emitValue);
+          limit = index.sub(limit, tile.at.key);
+          limit =
+              index.min(limit, isEnd ? tile.keys : index.constant(sizes.keys));
+          limit = index.max(limit, index.constant(0));
+          return arith::IndexCastOp::create(body, loc, body.getI32Type(),
+                                            index.materialize(limit));
+        });
+  };
+  SmallVector<Value> limits = {emit(/*isEnd=*/true)};
+  if (bounds.hasFirst())
+    limits.push_back(emit(/*isEnd=*/false));
+  return limits;
+}
+
+OpFoldResult StepScores::isKept(OpBuilder &body, const ScoreTile &tile,
+                                ValueRange coordinates, const KeyBounds &bounds,
+                                ValueRange limits, ValueRange read) {
+  IndexMath index(body, loc);
+  Value key =
+      arith::IndexCastOp::create(body, loc, body.getI32Type(), coordinates[1]);
+  OpFoldResult kept =
+      arith::CmpIOp::create(body, loc, arith::CmpIPredicate::slt, key,
+                            limits.front())
+          .getResult();
+  if (limits.size() > 1)
+    kept = index.logicalAnd(
+        kept, arith::CmpIOp::create(body, loc, arith::CmpIPredicate::sge, key,
+                                    limits.back())
+                  .getResult());
+  for (Value condition : bounds.getRest())
+    kept = index.logicalAnd(kept, tile.holds(body, loc, coordinates[0],
+                                             coordinates[1], op.getMask(), read,
+                                             condition));
+  return kept;
+}
+
 Value StepScores::masked(Value scores) {
   IndexMath index(builder, loc);
   OpFoldResult isShort = index.less(step.tile.keys, index.constant(sizes.keys));
@@ -399,23 +449,37 @@ Value StepScores::masked(Value scores) {
     tiles = loadCaptures(op.getMask());
   if (!tiles)
     return scores;
+  std::optional<KeyBounds> bounds = KeyBounds::get(op.getMask());
   auto map = [&](const ScoreTile &tile) {
-    SmallVector<Value> inputs = {scores};
+    SmallVector<Value> inputs = {scores}, limits;
     llvm::append_range(inputs, readCaptures(*tiles));
-    return math.map(sizes.getScores(), inputs, {},
-                    [&](OpBuilder &body, ValueRange elements,
-                        ValueRange coordinates) -> Value {
-                      Value lowest = constant(
-                          body, -std::numeric_limits<double>::infinity());
-                      OpFoldResult kept =
-                          tile.isKept(body, loc, coordinates[0], coordinates[1],
-                                      op.getMask(), elements.drop_front());
-                      Value condition = IndexMath(body, loc).materialize(
-                          kept, /*isBoolean=*/true);
-                      return arith::SelectOp::create(body, loc, condition,
-                                                     elements[0], lowest);
-                    });
+    if (bounds)
+      limits = emitLimits(tile, *bounds);
+    return math.map(
+        sizes.getScores(), inputs, limits,
+        [&](OpBuilder &body, ValueRange elements,
+            ValueRange coordinates) -> Value {
+          Value lowest =
+              constant(body, -std::numeric_limits<double>::infinity());
+          ValueRange read = elements.drop_front().drop_back(limits.size());
+          OpFoldResult kept;
+          if (bounds)
+            kept = isKept(body, tile, coordinates, *bounds,
+                          elements.take_back(limits.size()), read);
+          else
+            kept = tile.isKept(body, loc, coordinates[0], coordinates[1],
+                               op.getMask(), read);
+          Value condition =
+              IndexMath(body, loc).materialize(kept, /*isBoolean=*/true);
+          return arith::SelectOp::create(body, loc, condition, elements[0],
+                                         lowest);
+        });
   };
+  // Limits know of keys that do not exist.
+  if (bounds && bounds->getRest().empty())
+    return math.choose(
+        isNeeded, sizes.getScores(), [&] { return map(step.tile); },
+        [&] { return scores; });
   return chooseMasked(math, step.tile, op.getMask(), scores, isNeeded, isShort,
                       map);
 }

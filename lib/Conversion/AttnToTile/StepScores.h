@@ -14,6 +14,7 @@
 #define FOVEA_LIB_CONVERSION_ATTNTOTILE_STEPSCORES_H
 
 #include "FragmentMath.h"
+#include "KeyBounds.h"
 #include "PositionTerm.h"
 #include "ScoreTile.h"
 
@@ -165,6 +166,16 @@ protected:
 private:
   mlir::Value modified(mlir::Value products);
   mlir::Value masked(mlir::Value scores);
+  /// Returns, for each row of a tile, how many keys there are from its first
+  /// one to the last that the mask keeps by `bounds`, and, where these have a
+  /// first one, how many lie in front of it: 32 bits each.
+  llvm::SmallVector<mlir::Value> emitLimits(const ScoreTile &tile,
+                                            const KeyBounds &bounds);
+  /// Returns true if an element is kept whose row has these limits.
+  mlir::OpFoldResult isKept(mlir::OpBuilder &body, const ScoreTile &tile,
+                            mlir::ValueRange coordinates,
+                            const KeyBounds &bounds, mlir::ValueRange limits,
+                            mlir::ValueRange read);
   mlir::Value cleared(mlir::Value scores, int64_t queries);
   void separateTerm();
   mlir::Value getSlopes();

@@ -45,6 +45,21 @@ static Value createDifference(OpBuilder &builder, Location loc, Value a,
                                  difference);
 }
 
+/// Returns true if `op` compares the column of an element, in 32 bits, with an
+/// operand that its row has.
+static bool comparesColumnWithRow(arith::CmpIOp op, MapOp map) {
+  auto column = op.getLhs().getDefiningOp<arith::IndexCastOp>();
+  auto limit = dyn_cast<BlockArgument>(op.getRhs());
+  // Arguments are those of elements, rows and columns, and then the
+  // coordinates.
+  Block *body = &map.getBody().front();
+  if (!column || !op.getLhs().getType().isInteger(32) || !limit ||
+      limit.getOwner() != body || column.getIn() != body->getArguments().back())
+    return false;
+  unsigned first = map.getInputs().size(), number = limit.getArgNumber();
+  return number >= first && number < first + map.getRows().size();
+}
+
 CoordinateComparisons::CoordinateComparisons(
     OpBuilder &builder, MapOp map, ArrayRef<BlockArgument> coordinates) {
   LayoutAttr layout = map.getResult().getType().getLayout();
@@ -52,6 +67,10 @@ CoordinateComparisons::CoordinateComparisons(
   Location loc = map.getLoc();
   CoordinateSums sums(body, coordinates);
   for (auto op : body.getOps<arith::CmpIOp>()) {
+    if (comparesColumnWithRow(op, map)) {
+      firstColumns[op] = getThreadCoordinate(builder, map, layout, 1);
+      continue;
+    }
     if (!op.getLhs().getType().isIndex() || isUnsigned(op.getPredicate()))
       continue;
     auto a = sums.getCoefficients(op.getLhs());
@@ -88,13 +107,25 @@ CoordinateComparisons::CoordinateComparisons(
 }
 
 Value CoordinateComparisons::create(OpBuilder &builder, Operation &op,
-                                    ArrayRef<int64_t> offset) const {
+                                    ArrayRef<int64_t> offset,
+                                    const IRMapping &element) {
+  Location loc = op.getLoc();
+  if (Value first = firstColumns.lookup(&op)) {
+    auto comparison = cast<arith::CmpIOp>(op);
+    Value limit = element.lookup(comparison.getRhs());
+    Value &distance = distances[limit];
+    if (!distance)
+      distance =
+          LLVM::SSubSat::create(builder, loc, limit.getType(), limit, first);
+    return arith::CmpIOp::create(builder, loc, comparison.getPredicate(),
+                                 getI32(builder, loc, offset[1]), distance);
+  }
   auto found = comparisons.find(&op);
   if (found == comparisons.end())
     return nullptr;
   const Comparison &comparison = found->second;
   int64_t bound = -CoordinateSums::evaluate(comparison.coefficients, offset);
   return arith::CmpIOp::create(
-      builder, op.getLoc(), cast<arith::CmpIOp>(op).getPredicate(),
-      comparison.difference, getI32(builder, op.getLoc(), bound));
+      builder, loc, cast<arith::CmpIOp>(op).getPredicate(),
+      comparison.difference, getI32(builder, loc, bound));
 }

@@ -21,6 +21,9 @@ namespace fovea::tile {
 /// i32, with a number of their own. Otherwise each column would have a 64-bit
 /// index, and ptxas computes those of all columns first, which costs more
 /// registers than there are (head dim 16, backward: 52 bytes spilled).
+///
+/// And comparisons of the column with an operand of its row, in 32 bits: those
+/// of a thread's row compare one number with constants, too.
 class CoordinateComparisons {
 public:
   /// Emits, in front of `map`, the values that its elements share.
@@ -28,9 +31,11 @@ public:
                         llvm::ArrayRef<mlir::BlockArgument> coordinates);
 
   /// Returns the result of `op` for the thread's element that is `offset` from
-  /// its first one; null if `op` is no such comparison.
+  /// its first one, and whose operands `element` maps; null if `op` is no such
+  /// comparison.
   mlir::Value create(mlir::OpBuilder &builder, mlir::Operation &op,
-                     llvm::ArrayRef<int64_t> offset) const;
+                     llvm::ArrayRef<int64_t> offset,
+                     const mlir::IRMapping &element);
 
 private:
   struct Comparison {
@@ -40,6 +45,12 @@ private:
     CoordinateSums::Coefficients coefficients;
   };
   llvm::DenseMap<mlir::Operation *, Comparison> comparisons;
+
+  /// The thread's first column, for comparisons of one with an operand of its
+  /// row.
+  llvm::DenseMap<mlir::Operation *, mlir::Value> firstColumns;
+  /// How far such an operand is from that column.
+  llvm::DenseMap<mlir::Value, mlir::Value> distances;
 };
 
 } // namespace fovea::tile

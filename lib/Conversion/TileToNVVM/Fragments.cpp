@@ -107,7 +107,7 @@ struct ConvertMap final : OpConversionPattern<MapOp> {
           mapping.map(coordinate, addConstant(rewriter, op.getLoc(), bases[dim],
                                               offset[dim]));
       for (Operation &inner : body.without_terminator()) {
-        Value result = comparisons.create(rewriter, inner, offset);
+        Value result = comparisons.create(rewriter, inner, offset, mapping);
         if (!result)
           result = floats.create(rewriter, inner, offset);
         if (!result)

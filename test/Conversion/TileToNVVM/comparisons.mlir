@@ -3,6 +3,8 @@
 #acc = #tile.layout<16x8, registers = [2:1d1, 2:8d0], threads = [4:2d1, 8:1d0]>
 #groups = #tile.layout<128x8, registers = [2:1d1, 2:8d0], threads = [4:2d1, 8:1d0, 8:16d0]>
 !acc = !tile.fragment<16x8xf32, #acc>
+#rows = #tile.layout<16, registers = [2:8d0], threads = [4:r, 8:1d0]>
+!limits = !tile.fragment<16xi32, #rows>
 !groups = !tile.fragment<128x8xf32, #groups>
 
 gpu.module @kernels {
@@ -232,6 +234,57 @@ gpu.module @kernels {
       %2 = arith.cmpi slt, %j, %1 : index
       %3 = arith.select %2, %e, %zero : f32
       tile.yield %3 : f32
+    } -> !acc
+    tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
+    gpu.return
+  }
+
+  // The column, in 32 bits, is compared with what its row has: elements of a row compare
+  // one difference with constants. It is as far as it gets where it overflows.
+
+  // CHECK-LABEL: gpu.func @limits
+  // CHECK-SAME:    %{{[^:]*}}: f32, %[[LIMIT:[^:]*]]: i32
+  // CHECK:         %[[FIRST:.*]] = arith.muli %{{.*}}, %c2_i32 : i32
+  // CHECK:         %[[LEFT:.*]] = llvm.intr.ssub.sat(%[[LIMIT]], %{{.*}}) : (i32, i32) -> i32
+  // CHECK:         arith.cmpi sgt, %[[LEFT]], %c0_i32 : i32
+  // CHECK:         arith.cmpi sgt, %[[LEFT]], %c1_i32 : i32
+  // CHECK-NOT:     ssub.sat
+  // CHECK:         gpu.return
+  gpu.func @limits(%a: f32, %limit: i32, %q: memref<16x8xf32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.fill %a : !acc
+    %limits = tile.fill %limit : !limits
+    %p = tile.map ins(%x : !acc) rows(%limits : !limits) {
+    ^bb0(%e: f32, %l: i32, %i: index, %j: index):
+      %zero = arith.constant 0.0 : f32
+      %0 = arith.index_cast %j : index to i32
+      %1 = arith.cmpi slt, %0, %l : i32
+      %2 = arith.select %1, %e, %zero : f32
+      tile.yield %2 : f32
+    } -> !acc
+    tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
+    gpu.return
+  }
+
+  // Not so the row, nor a column with what all elements have.
+
+  // CHECK-LABEL: gpu.func @no_limits
+  // CHECK-NOT:     ssub.sat
+  // CHECK:         gpu.return
+  gpu.func @no_limits(%a: f32, %limit: i32, %other: i32, %q: memref<16x8xf32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.fill %a : !acc
+    %limits = tile.fill %limit : !limits
+    %p = tile.map ins(%x : !acc) rows(%limits : !limits) {
+    ^bb0(%e: f32, %l: i32, %i: index, %j: index):
+      %zero = arith.constant 0.0 : f32
+      %0 = arith.index_cast %i : index to i32
+      %1 = arith.cmpi slt, %0, %l : i32
+      %2 = arith.index_cast %j : index to i32
+      %3 = arith.cmpi slt, %2, %other : i32
+      %4 = arith.andi %1, %3 : i1
+      %5 = arith.select %4, %e, %zero : f32
+      tile.yield %5 : f32
     } -> !acc
     tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
     gpu.return
