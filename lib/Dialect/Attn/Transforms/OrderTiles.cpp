@@ -19,6 +19,7 @@
 
 #include "fovea/Analysis/TableLoops.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -61,6 +62,7 @@ private:
           IndexMath &, ValueRange item)>
           emit);
   bool readsAtTile();
+  OpFoldResult countItems(IndexMath &math);
   SmallVector<Value> findSizes();
   void endAt(RewriterBase &rewriter, OpFoldResult count);
 
@@ -163,6 +165,16 @@ static OpFoldResult countPairs(IndexMath &math, OpFoldResult span,
   return math.ceilDiv(span, math.mul(step, math.constant(2)));
 }
 
+/// Emits the number of the loop's iterations.
+OpFoldResult OrderedLoop::countItems(IndexMath &math) {
+  OpFoldResult count = math.constant(1);
+  for (auto [lower, upper, step] :
+       llvm::zip_equal(items.getMixedLowerBound(), items.getMixedUpperBound(),
+                       items.getMixedStep()))
+    count = math.mul(count, math.ceilDiv(math.sub(upper, lower), step));
+  return count;
+}
+
 static Value read(IndexMath &math, Value table, ValueRange place) {
   OpBuilder &builder = math.getBuilder();
   Location loc = math.getLoc();
@@ -192,6 +204,9 @@ void OrderedLoop::endAt(RewriterBase &rewriter, OpFoldResult count) {
 void OrderedLoop::rewrite(RewriterBase &rewriter) {
   Location loc = items.getLoc();
   rewriter.setInsertionPoint(slice.getRoot());
+  IndexMath front(rewriter, loc);
+  OpFoldResult shortSteps = countShortSteps(
+      front, countItems(front), machine::getTargetOrDefault(items).getCores());
   auto emitLength = [&](IndexMath &math, ValueRange item) {
     OpFoldResult tile = item[tileAt];
     IRMapping mapping;
@@ -209,6 +224,8 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
                                      math.getBuilder().getIndexType(),
                                      countDoublings(math, span, step))
             .getResult();
+    OpFoldResult isShort = math.lessEqual(span, math.mul(shortSteps, step));
+    length = math.select(isShort, math.constant(0), length);
     if (sizes.empty())
       return std::pair(SmallVector{length}, tile);
     // Those that are not used come last.

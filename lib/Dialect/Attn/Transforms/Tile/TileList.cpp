@@ -14,6 +14,7 @@
 #include "TileWork.h"
 
 #include "fovea/Analysis/TableLoops.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
@@ -57,8 +58,9 @@ private:
   /// Emits `value` of the slice for a batch, and one of its tiles.
   OpFoldResult emit(IndexMath &math, Value value, Value batch,
                     OpFoldResult tile);
-  std::pair<OpFoldResult, OpFoldResult> getPowers(IndexMath &math,
-                                                  OpFoldResult keys);
+  OpFoldResult countItems(IndexMath &math);
+  std::pair<OpFoldResult, OpFoldResult> getRange(IndexMath &math,
+                                                 OpFoldResult keys);
   BatchTiles getTiles(IndexMath &math, Value batch);
   OpFoldResult countAbove(IndexMath &math, const BatchTiles &tiles,
                           OpFoldResult keys);
@@ -95,8 +97,9 @@ private:
   std::optional<PartedTiles> parted;
   /// The queries of a tile.
   int64_t queries = 0;
-  /// The batches, the tiles that one may have at most, and all may have.
-  OpFoldResult batches, mostTiles, size;
+  /// The batches, the tiles that one may have at most, and all may have, and
+  /// the most keys of tiles that need no order.
+  OpFoldResult batches, mostTiles, size, shortKeys;
   int64_t keyTile = 0;
   /// By item, and, the same for all tiles, the numbers of items and of those
   /// tiles that have several parts.
@@ -165,25 +168,41 @@ OpFoldResult ListedLoop::emit(IndexMath &math, Value value, Value batch,
   return mapping.lookupOrDefault(value);
 }
 
-/// Returns the powers of two, times the keys of a step, between which so many
-/// keys are: more than the first, and at most the second. Tiles between the
-/// same ones stay with those of their sequence, which read the same keys.
-std::pair<OpFoldResult, OpFoldResult> ListedLoop::getPowers(IndexMath &math,
-                                                            OpFoldResult keys) {
+/// Returns the most items that there may be: rows of all heads fill tiles, but
+/// for the last one of each batch.
+OpFoldResult ListedLoop::countItems(IndexMath &math) {
+  Value out = loop.getOutputs().front();
+  auto getSize = [&](int64_t dim) {
+    return tensor::getMixedSize(math.getBuilder(), loop.getLoc(), out, dim);
+  };
+  OpFoldResult rows = math.mul(getSize(1), getSize(2));
+  OpFoldResult heads = loop.getMixedUpperBound()[kHead];
+  return math.min(math.mul(size, heads),
+                  math.add(math.truncDiv(rows, math.constant(queryTile)),
+                           math.mul(batches, heads)));
+}
+
+/// Returns the numbers of keys between which those of tiles are that come in
+/// the order of their sequences, as these read the same keys: more than the
+/// first, and at most the second. They are powers of two, times the keys of a
+/// step, or all up to what is short.
+std::pair<OpFoldResult, OpFoldResult> ListedLoop::getRange(IndexMath &math,
+                                                           OpFoldResult keys) {
   OpBuilder &builder = math.getBuilder();
   Location loc = math.getLoc();
-  OpFoldResult one = math.constant(1), step = math.constant(keyTile);
+  OpFoldResult step = math.constant(keyTile);
   Value power = arith::ShLIOp::create(
       builder, loc, arith::ConstantIntOp::create(builder, loc, 1, 32),
       countDoublings(math, keys, step));
-  OpFoldResult all =
+  OpFoldResult all = math.mul(
       arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), power)
-          .getResult();
-  // One step and none are alike.
-  OpFoldResult half =
-      math.select(math.less(one, all), math.truncDiv(all, math.constant(2)),
-                  math.constant(std::numeric_limits<int32_t>::min()));
-  return {math.mul(half, step), math.mul(all, step)};
+          .getResult(),
+      step);
+  OpFoldResult half = math.truncDiv(all, math.constant(2)),
+               none = math.constant(std::numeric_limits<int32_t>::min()),
+               isShort = math.lessEqual(keys, shortKeys);
+  return {math.select(isShort, none, math.max(half, shortKeys)),
+          math.select(isShort, shortKeys, all)};
 }
 
 BatchTiles ListedLoop::getTiles(IndexMath &math, Value batch) {
@@ -269,7 +288,7 @@ ListSums ListedLoop::sumForTile(OpBuilder &builder, Value batch,
                                 OpFoldResult behind, OpFoldResult keys,
                                 OpFoldResult target) {
   IndexMath math(builder, loop.getLoc());
-  auto [least, greatest] = getPowers(math, keys);
+  auto [least, greatest] = getRange(math, keys);
   auto getTerms = [&, least = least, greatest = greatest](IndexMath &inner,
                                                           Value at) {
     BatchTiles tiles = getTiles(inner, at);
@@ -443,6 +462,12 @@ scf::ForallOp ListedLoop::rewrite(RewriterBase &rewriter) {
   batches = upper[kBatch];
   mostTiles = math.ceilDiv(upper[kTile], math.constant(queryTile));
   size = math.mul(batches, mostTiles);
+  // What a loop around this one computes is not known in front of it.
+  OpFoldResult shortSteps = math.constant(1);
+  if (slice.getRoot() == loop)
+    shortSteps = countShortSteps(math, countItems(math),
+                                 machine::getTargetOrDefault(loop).getCores());
+  shortKeys = math.mul(shortSteps, math.constant(keyTile));
   emitTables(rewriter);
   OpFoldResult one = math.constant(1);
   upper[kBatch] = one;

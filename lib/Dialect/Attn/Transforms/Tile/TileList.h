@@ -13,7 +13,8 @@
 //   keys[b, t]          end[b] - (tiles[b] - 1 - t) * the queries of a tile, as
 //                       under a causal mask
 //   batch[w], tile[w]   those of item w: by the binary digits of the number of
-//                       steps that see keys[b, t], then by batches
+//                       steps that see keys[b, t], where these are not few,
+//                       then by batches
 //
 // Where keys are split, into n parts that keep a machine busy at once, tiles
 // that see more than `target` keys are several items, which come first:
