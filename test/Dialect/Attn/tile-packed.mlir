@@ -766,3 +766,121 @@ func.func @padded_lse(%starts: tensor<?xi32>, %q: !all, %k: !all, %room: !packed
   }
   return %po, %l : !packed, !lse
 }
+
+// -----
+
+// Keys and values that are copied from where they lie packed are read there, too: no more
+// than a sequence has, from its first one on.
+
+// CHECK-LABEL: func @keys
+// CHECK-SAME:    %[[QUERY:[^:]*]]: tensor<?x4x?x64xbf16>, %[[KEY:[^:]*]]: tensor<?x2x?x64xbf16>, %[[VALUE:[^:]*]]: tensor<?x2x?x64xbf16>, %[[STARTS:[^:]*]]: tensor<?xi32>
+// CHECK-NOT:   scf.forall (%{{[^,]*}}) in
+// CHECK:       scf.forall (%[[B:.*]], %[[H:.*]], %{{.*}}) =
+// CHECK:         %[[NEXT:.*]] = arith.addi %[[B]], %c1
+// CHECK-NEXT:    %[[FIRST:.*]] = tensor.extract %[[STARTS]][%[[B]]]
+// CHECK-NEXT:    %[[START:.*]] = arith.index_cast %[[FIRST]]
+// CHECK-NEXT:    %[[LAST:.*]] = tensor.extract %[[STARTS]][%[[NEXT]]]
+// CHECK-NEXT:    %[[END:.*]] = arith.index_cast %[[LAST]]
+// CHECK-NEXT:    %[[COUNT:.*]] = arith.subi %[[END]], %[[START]]
+// CHECK-NOT:     tensor.extract %
+// CHECK:         scf.for %[[J:[^ ]*]] = %c0 to %[[COUNT]] step %c64
+// CHECK-NEXT:      %[[SIZE:.*]] = affine.min affine_map<(d0)[s0] -> (-d0 + s0, 64)>(%[[J]])[%[[COUNT]]]
+// CHECK-NEXT:      %[[KVHEAD:.*]] = affine.apply affine_map<(d0) -> (d0 floordiv 2)>(%[[H]])
+// CHECK-NEXT:      %[[ROW:.*]] = affine.apply affine_map<()[s0, s1] -> (s0 + s1)>()[%[[J]], %[[START]]]
+// CHECK-NEXT:      tensor.extract_slice %[[KEY]][0, %[[KVHEAD]], %[[ROW]], 0] [1, 1, %[[SIZE]], 64]
+// CHECK-NEXT:      tensor.extract_slice %[[VALUE]][0, %[[KVHEAD]], %[[ROW]], 0] [1, 1, %[[SIZE]], 64]
+// CHECK-NOT:   scf.forall (
+// CHECK:       return
+!wide = tensor<?x4x?x64xbf16>
+!keys = tensor<?x2x?x64xbf16>
+func.func @keys(%query: !wide, %key: !keys, %value: !keys, %starts: tensor<?xi32>) -> !wide {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %query, %c0 : !wide
+  %tokens = tensor.dim %key, %c2 : !keys
+  %room = tensor.empty(%batch, %tokens) : !keys
+  %k = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!keys) {
+    %next = arith.addi %b, %c1 : index
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %last = tensor.extract %starts[%next] : tensor<?xi32>
+    %end = arith.index_cast %last : i32 to index
+    %count = arith.subi %end, %start : index
+    %some = tensor.extract_slice %key[0, 0, %start, 0] [1, 2, %count, 64] [1, 1, 1, 1] : !keys to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 2, %count, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !keys
+    }
+  }
+  %v = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!keys) {
+    %next = arith.addi %b, %c1 : index
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %last = tensor.extract %starts[%next] : tensor<?xi32>
+    %end = arith.index_cast %last : i32 to index
+    %count = arith.subi %end, %start : index
+    %some = tensor.extract_slice %value[0, 0, %start, 0] [1, 2, %count, 64] [1, 1, 1, 1] : !keys to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 2, %count, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !keys
+    }
+  }
+  %o = attn.attention %query, %k, %v scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>} : !wide, !keys, !keys -> !wide
+  return %o : !wide
+}
+
+// -----
+
+// A loop that copies both, or rows to others than the first ones, stays, and one over fewer
+// batches, which says nothing of the others.
+
+// CHECK-LABEL: func @not_keys
+// CHECK-SAME:    %{{[^:]*}}: tensor<?x2x?x64xbf16>, %[[KEY:[^:]*]]: tensor
+// CHECK:       %[[BOTH:.*]]:2 = scf.forall (%{{[^,]*}}) in
+// CHECK:       %[[BEHIND:.*]] = scf.forall (%{{[^,]*}}) in
+// CHECK:       %[[FEWER:.*]] = scf.forall (%{{[^,]*}}) in
+// CHECK:         scf.for {{.*}} = %c0 to
+// CHECK:           tensor.extract_slice %[[BOTH]]#0
+// CHECK:           tensor.extract_slice %[[BOTH]]#1
+// CHECK:         scf.for {{.*}} = %c0 to
+// CHECK:           tensor.extract_slice %[[BEHIND]]
+// CHECK:         scf.for {{.*}} = %c0 to
+// CHECK:           tensor.extract_slice %[[FEWER]]
+!all = tensor<?x2x?x64xbf16>
+func.func @not_keys(%query: !all, %key: !all, %starts: tensor<?xi32>, %rows: index) -> (!all, !all, !all) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %batch = tensor.dim %query, %c0 : !all
+  %few = arith.subi %batch, %c1 : index
+  %room = tensor.empty(%batch, %rows) : !all
+  %k, %v = scf.forall (%b) in (%batch) shared_outs(%k_out = %room, %v_out = %room) -> (!all, !all) {
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %some = tensor.extract_slice %key[0, 0, %start, 0] [1, 2, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x2x?x64xbf16>
+    %others = tensor.extract_slice %key[0, 0, 0, 0] [1, 2, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %k_out[%b, 0, 0, 0] [1, 2, %rows, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !all
+      tensor.parallel_insert_slice %others into %v_out[%b, 0, 0, 0] [1, 2, %rows, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !all
+    }
+  }
+  %behind = scf.forall (%b) in (%batch) shared_outs(%out = %room) -> (!all) {
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %less = arith.subi %rows, %c1 : index
+    %some = tensor.extract_slice %key[0, 0, %start, 0] [1, 2, %less, 64] [1, 1, 1, 1] : !all to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 1, 0] [1, 2, %less, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !all
+    }
+  }
+  %fewer = scf.forall (%b) in (%few) shared_outs(%out = %room) -> (!all) {
+    %first = tensor.extract %starts[%b] : tensor<?xi32>
+    %start = arith.index_cast %first : i32 to index
+    %some = tensor.extract_slice %key[0, 0, %start, 0] [1, 2, %rows, 64] [1, 1, 1, 1] : !all to tensor<1x2x?x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %some into %out[%b, 0, 0, 0] [1, 2, %rows, 64] [1, 1, 1, 1] : tensor<1x2x?x64xbf16> into !all
+    }
+  }
+  %o = attn.attention %query, %k, %v scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>} : !all, !all, !all -> !all
+  %p = attn.attention %query, %behind, %behind scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>} : !all, !all, !all -> !all
+  %r = attn.attention %query, %fewer, %fewer scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>} : !all, !all, !all -> !all
+  return %o, %p, %r : !all, !all, !all
+}

@@ -1,5 +1,6 @@
 """Writes where sequences of several lists begin among the rows that lie packed, how many
-keys each has, and a table of pages, to a folder."""
+keys each has, where these begin if they lie packed, too, and a table of pages, to a
+folder."""
 import sys
 
 import numpy as np
@@ -21,5 +22,8 @@ LISTS = {
 for name, (starts, lengths) in LISTS.items():
     np.save(f"{folder}/{name}-starts.npy", np.array(starts, dtype=np.int32))
     np.save(f"{folder}/{name}-lengths.npy", np.array(lengths, dtype=np.int32))
+    # Keys of no sequence are in front of all others.
+    ends = 2 + np.cumsum([0, *lengths])
+    np.save(f"{folder}/{name}-keys.npy", ends.astype(np.int32))
 pages = np.random.default_rng(0).permutation(40)
 np.save(f"{folder}/table.npy", np.resize(pages, (6, 20)).astype(np.int32))

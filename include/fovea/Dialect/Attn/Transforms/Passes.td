@@ -397,10 +397,12 @@ def AttnTile : Pass<"attn-tile"> {
     loop behind copies rows of results from there. Such a loop behind is no reader
     of results: tiles are written to what it copies to, with as many rows as it
     would copy of them, and those of queries are slices of what the loop in front
-    copies from, if it copies as many. A loop over keys has no step for a tile
-    without a row. Where `blocks = dealt`, an `scf.forall` in front lists the
-    tiles that have a row, by the binary digits of the number of their steps, and
-    the loop over tiles runs through the list. With `split` too, tiles that see
+    copies from, if it copies as many. So are those of keys and values that loops in
+    front copy, each its own, of which a batch then has no more than are copied. A
+    loop over keys has no step for a tile without a row. Where `blocks = dealt`, an
+    `scf.forall` in front lists the tiles that have a row, and the loop over tiles
+    runs through the list: by the binary digits of the number of their steps, where
+    these are not few, and then by batches. With `split` too, tiles that see
     more than their share of all keys are several items of the list, its first
     ones: each writes its sums to a workspace, and a loop behind merges them where
     the rows lie. If anything else is computed of the tiles, they are whole.
@@ -551,7 +553,9 @@ def AttnOrderTiles : Pass<"attn-order-tiles"> {
     long tiles only. So an `scf.forall` in front counts the steps of each tile, a
     second one sorts the tiles by them, and the parallel loop takes its tile from
     that table. Pairs of steps are counted, so that tiles side by side, which read
-    the same keys, often stay neighbours. Tiles without a query, of which there are
+    the same keys, often stay neighbours; where `blocks = dealt` their binary digits
+    are, and those of few steps, beside the tiles that a block gets, stay in their
+    order. Tiles without a query, of which there are
     some where tensors also decide where tiles begin and end, come last, and the
     parallel loop ends in front of them.
 

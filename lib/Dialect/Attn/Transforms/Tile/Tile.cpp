@@ -619,6 +619,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
              math.add(firstOfCluster, math.constant(clusterQueries - 1))};
   }
   for (OnlineAttentionOp pass : tiledPasses) {
+    fuseGatherOfKeys(rewriter, forall, pass.getKey());
+    fuseGatherOfKeys(rewriter, forall, pass.getValue());
     StringRef name = stringifyUpdate(pass.getUpdate());
     FailureOr<MaskedLoopInfo> info =
         tileByMask(rewriter, pass, keyTile, tables,

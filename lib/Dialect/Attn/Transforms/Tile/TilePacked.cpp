@@ -502,15 +502,28 @@ bool fovea::attn::fuseScatter(RewriterBase &rewriter, scf::ForallOp loop) {
 // Operands
 //===----------------------------------------------------------------------===//
 
+/// Returns the loop that copies the first rows of each batch of `loop` to
+/// `padded`, and nothing else; null if it is none.
+static std::optional<RowCopies> findGather(scf::ForallOp loop, Value padded) {
+  auto copies = padded.getDefiningOp<scf::ForallOp>();
+  std::optional<RowCopies> gather =
+      copies ? RowCopies::get(copies, /*isToPadded=*/true) : std::nullopt;
+  if (!gather || gather->size() != 1 || !gather->hasBatchesOf(loop))
+    return std::nullopt;
+  return gather;
+}
+
+static void eraseIfUnused(RewriterBase &rewriter, RowCopies &gather) {
+  if (gather.getLoop().use_empty())
+    rewriter.eraseOp(gather.getLoop());
+}
+
 /// Lets `slice`, in `loop`, be one of what rows were copied from.
 static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
                        tensor::ExtractSliceOp slice) {
   HeadRows heads = HeadRows::get(slice.getSource(), /*isToRows=*/true);
-  auto copies = heads.source.getDefiningOp<scf::ForallOp>();
-  std::optional<RowCopies> gather =
-      copies ? RowCopies::get(copies, /*isToPadded=*/true) : std::nullopt;
-  if (!gather || gather->size() != 1 || !slice.hasUnitStride() ||
-      !gather->hasBatchesOf(loop))
+  std::optional<RowCopies> gather = findGather(loop, heads.source);
+  if (!gather || !slice.hasUnitStride())
     return;
   SmallVector<OpFoldResult> place = slice.getMixedOffsets(),
                             sizes = slice.getMixedSizes();
@@ -563,8 +576,7 @@ static void fuseGather(RewriterBase &rewriter, scf::ForallOp loop,
   for (Operation *op : llvm::reverse(heads.ops))
     if (op->use_empty())
       rewriter.eraseOp(op);
-  if (copies.use_empty())
-    rewriter.eraseOp(copies);
+  eraseIfUnused(rewriter, *gather);
 }
 
 void fovea::attn::fuseGathers(RewriterBase &rewriter, scf::ForallOp loop) {
@@ -572,6 +584,34 @@ void fovea::attn::fuseGathers(RewriterBase &rewriter, scf::ForallOp loop) {
       loop.getBody()->getOps<tensor::ExtractSliceOp>());
   for (tensor::ExtractSliceOp slice : slices)
     fuseGather(rewriter, loop, slice);
+}
+
+void fovea::attn::fuseGatherOfKeys(RewriterBase &rewriter, scf::ForallOp loop,
+                                   Value keys) {
+  auto slice = keys.getDefiningOp<tensor::ExtractSliceOp>();
+  std::optional<RowCopies> gather =
+      slice ? findGather(loop, slice.getSource()) : std::nullopt;
+  if (!gather || !slice.hasUnitStride() || slice.getDroppedDims().any())
+    return;
+  SmallVector<OpFoldResult> place = slice.getMixedOffsets(),
+                            sizes = slice.getMixedSizes();
+  auto batch = dyn_cast<Value>(place[kBatch]);
+  if (!batch || !isConstantIntValue(sizes[kBatch], 1) ||
+      !isConstantIntValue(place[kRow], 0))
+    return;
+  rewriter.setInsertionPoint(slice);
+  PackedRows rows = gather->emitRows(rewriter, batch).front();
+  IndexMath math(rewriter, slice.getLoc());
+  SmallVector<OpFoldResult> offsets = rows.offsets;
+  for (size_t dim = kHead; dim < offsets.size(); ++dim)
+    offsets[dim] = math.add(offsets[dim], place[dim]);
+  sizes[kRow] = rows.count;
+  SmallVector<int64_t> shape(slice.getType().getShape());
+  shape[kRow] = ShapedType::kDynamic;
+  rewriter.replaceOpWithNewOp<tensor::ExtractSliceOp>(
+      slice, slice.getType().clone(shape), gather->getSource(0), offsets, sizes,
+      slice.getMixedStrides());
+  eraseIfUnused(rewriter, *gather);
 }
 
 Value fovea::attn::getRowsOfBatch(scf::ForallOp loop) {

@@ -7,8 +7,9 @@
 //
 // Sequences of several lengths, one packed behind the other, are a batch of the
 // longest one's length while attention is computed. A loop in front copies each
-// one's queries to the first rows of its batch, and one behind copies the rows
-// of results back. Tiles are read and written where sequences lie instead.
+// one's queries, or its keys or values, to the first rows of its batch, and one
+// behind copies the rows of results back. Tiles are read and written where
+// sequences lie instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,6 +33,12 @@ bool fuseScatter(mlir::RewriterBase &rewriter, mlir::scf::ForallOp loop);
 /// these are copied from: where they begin as the rows do that the iteration
 /// writes, of which it then has no more than there are.
 void fuseGathers(mlir::RewriterBase &rewriter, mlir::scf::ForallOp loop);
+
+/// If `keys`, those or the values of one batch and head in `loop`, are a slice
+/// of what a loop over the batches copies rows to, the first ones of each, lets
+/// them be the slice of what these are copied from: no more than there are.
+void fuseGatherOfKeys(mlir::RewriterBase &rewriter, mlir::scf::ForallOp loop,
+                      mlir::Value keys);
 
 /// Returns the number of rows of a batch, as `fuseScatter` has found it, if an
 /// iteration of `loop` writes to all of its results some of these from one on;
