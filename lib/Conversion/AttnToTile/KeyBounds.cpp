@@ -32,11 +32,12 @@ public:
   std::optional<int64_t> getFactor(Value value) const;
   /// Returns true if `value` is the key, of any type.
   bool isKey(Value value) const;
-  bool fits(Value value, unsigned bits) const {
-    return ranges.fits(value, bits);
-  }
+  /// Returns true if the value may be too large for sums of it.
+  bool isWide(Value value) const;
 
 private:
+  bool mayWrap(Value sum) const;
+
   Value key;
   llvm::SmallDenseSet<Value> dependents;
   RegionRanges ranges;
@@ -63,13 +64,34 @@ bool KeyTerms::isKey(Value value) const {
   return value == key;
 }
 
+/// Returns the bits of an integer or an index.
+static unsigned getWidth(Value value) {
+  Type type = value.getType();
+  return type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+}
+
+/// Returns true if a sum that depends on the key may have wrapped: the analysis
+/// of ranges then knows nothing of it.
+bool KeyTerms::mayWrap(Value sum) const {
+  return !ranges.fits(sum, 32) ||
+         (getWidth(sum) <= 32 &&
+          *ranges.get(sum) == ConstantIntRanges::maxRange(getWidth(sum)));
+}
+
+/// Numbers of which three make a sum that does not wrap.
+static constexpr unsigned kSumBits = 62;
+
+bool KeyTerms::isWide(Value value) const {
+  return getWidth(value) >= kSumBits && !ranges.fits(value, kSumBits);
+}
+
 std::optional<int64_t> KeyTerms::getFactor(Value value) const {
   if (!dependsOnKey(value))
     return 0;
   if (isKey(value))
     return 1;
   Operation *op = value.getDefiningOp();
-  if (!isa_and_present<arith::AddIOp, arith::SubIOp>(op))
+  if (!isa_and_present<arith::AddIOp, arith::SubIOp>(op) || mayWrap(value))
     return std::nullopt;
   std::optional<int64_t> a = getFactor(op->getOperand(0)),
                          b = getFactor(op->getOperand(1));
@@ -87,9 +109,6 @@ static void collect(Value value, SmallVectorImpl<Value> &conditions) {
   }
   conditions.push_back(value);
 }
-
-/// Numbers of which three make a sum that does not wrap.
-static constexpr unsigned kSumBits = 62;
 
 std::optional<KeyBounds> KeyBounds::get(Region &mask) {
   if (mask.empty())
@@ -117,8 +136,7 @@ std::optional<KeyBounds> KeyBounds::get(Region &mask) {
       isLess = !isLess;
     }
     std::optional<int64_t> factor = terms.getFactor(keys);
-    if (terms.dependsOnKey(other) || !factor || std::abs(*factor) != 1 ||
-        !terms.fits(keys, 32))
+    if (terms.dependsOnKey(other) || !factor || std::abs(*factor) != 1)
       return std::nullopt;
     bool isNegated = *factor < 0;
     return Bound{keys,
@@ -127,7 +145,7 @@ std::optional<KeyBounds> KeyBounds::get(Region &mask) {
                  /*isEnd=*/isLess != isNegated,
                  isInclusive,
                  terms.isKey(keys),
-                 other.getType().isIndex() && !terms.fits(other, kSumBits)};
+                 terms.isWide(other)};
   };
   for (Value condition : conditions) {
     if (!terms.dependsOnKey(condition))

@@ -53,7 +53,8 @@ static bool comparesColumnWithRow(arith::CmpIOp op, MapOp map) {
   // Arguments are those of elements, rows and columns, and then the
   // coordinates.
   Block *body = &map.getBody().front();
-  if (!column || !op.getLhs().getType().isInteger(32) || !limit ||
+  if (map.getResult().getType().getRank() != 2 || !column ||
+      !op.getLhs().getType().isInteger(32) || !limit ||
       limit.getOwner() != body || column.getIn() != body->getArguments().back())
     return false;
   unsigned first = map.getInputs().size(), number = limit.getArgNumber();

@@ -145,6 +145,55 @@ func.func @rest(%q: tensor<2x4x?x64xf16>, %lengths: tensor<?xi32>, %flags: tenso
 
 // -----
 
+// Numbers of 32 bits bound the keys, too, if no sum of them and the key wraps; those of 64
+// are clamped as indices are.
+
+// CHECK-LABEL: func @numbers
+// CHECK-SAME:    %{{[^:]*}}: tensor<{{[^>]*}}>, %{{[^:]*}}: i32, %[[WIDE:[^:]*]]: i64
+// CHECK:         %[[N:.*]] = arith.index_cast %[[WIDE]] : i64 to index
+// CHECK:           tile.map {
+// CHECK-NEXT:      ^bb0(
+// CHECK-NEXT:        %[[BELOW:.*]] = arith.subi %{{.*}}, %c7
+// CHECK-NEXT:        %[[SMALL:.*]] = arith.minsi %[[N]], %c2305843009213693952
+// CHECK-NEXT:        %[[LAST:.*]] = arith.maxsi %[[SMALL]], %c-2305843009213693952
+// CHECK-NEXT:        %[[BEHIND:.*]] = arith.addi %[[LAST]], %c1
+// CHECK-NEXT:        arith.minsi %[[BELOW]], %[[BEHIND]]
+// CHECK:           } -> !tile.fragment<128xi32>
+// CHECK-LABEL: func @wraps
+// CHECK-NOT:     fragment<128xi32>
+// CHECK-LABEL: func private @end
+func.func @numbers(%q: tensor<2x4x?x64xf16>, %n: i32, %m: i64) -> tensor<2x4x?x64xf16> {
+  %c7_i32 = arith.constant 7 : i32
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %j32 = arith.index_cast %j : index to i32
+    %behind = arith.addi %j32, %c7_i32 : i32
+    %is = arith.cmpi slt, %behind, %n : i32
+    %j64 = arith.index_cast %j : index to i64
+    %last = arith.cmpi sle, %j64, %m : i64
+    %keep = arith.andi %is, %last : i1
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2>}
+    : tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x4x?x64xf16>
+  return %o : tensor<2x4x?x64xf16>
+}
+func.func @wraps(%q: tensor<2x4x?x64xf16>, %n: i32, %m: i32) -> tensor<2x4x?x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %j32 = arith.index_cast %j : index to i32
+    %sum = arith.addi %j32, %n : i32
+    %is = arith.cmpi slt, %sum, %m : i32
+    %seen = arith.cmpi sge, %i, %j : index
+    %keep = arith.andi %is, %seen : i1
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2>}
+    : tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x4x?x64xf16>
+  return %o : tensor<2x4x?x64xf16>
+}
+func.func private @end()
+
+// -----
+
 // One bound from each side stays a comparison of sums of coordinates, as elements share
 // their difference; and so do conditions of which not all must hold, those without a
 // sign, and those that have the key twice.
