@@ -46,6 +46,10 @@
 // CHECK-NEXT:    %[[ROW:.*]] = arith.muli %[[ANY]], %c64
 // CHECK:         tensor.extract %[[LENGTHS]][%[[B]]]
 // CHECK:         %[[END:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
+// Tiles that there are not sum nothing.
+// CHECK-NEXT:    %[[IS:.*]] = arith.cmpi slt, %[[T]], %[[TILES]]
+// CHECK-NEXT:    %[[OWNS:.*]] = arith.ori %[[IS]], %[[ISEND]]
+// CHECK-NEXT:    %[[SUMMED:.*]] = arith.select %[[OWNS]], %[[BATCH]], %c0
 // CHECK-NEXT:    %[[BEHIND:.*]] = arith.subi %[[LAST]], %[[T]]
 // CHECK-NEXT:    %[[LESS:.*]] = arith.muli %[[BEHIND]], %c64
 // CHECK-NEXT:    %[[KEYS:.*]] = arith.subi %[[END]], %[[LESS]]
@@ -66,7 +70,7 @@
 // CHECK-NEXT:    %[[GREATEST:.*]] = arith.select %[[ISSHORT]], %[[SHORT]], %[[UPPER]]
 // A tile is behind those of other sequences that see more, also by the last digits if
 // the sequence is in front, and behind later ones of its own.
-// CHECK-NEXT:    %[[SUMS:.*]]:2 = scf.for %[[O:.*]] = %c0 to %[[BATCH]] step %c1 iter_args(%[[SUM:.*]] = %c0, %[[USED:.*]] = %c0)
+// CHECK-NEXT:    %[[SUMS:.*]]:2 = scf.for %[[O:.*]] = %c0 to %[[SUMMED]] step %c1 iter_args(%[[SUM:.*]] = %c0, %[[USED:.*]] = %c0)
 // CHECK:           %[[OTHERS:.*]] = arith.minsi %{{.*}}, %[[MOST]]
 // CHECK:           %[[OTHEREND:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
 // CHECK-NEXT:      %[[FRONT:.*]] = arith.cmpi slt, %[[O]], %[[B]]
@@ -82,8 +86,7 @@
 // CHECK-NEXT:      scf.yield %[[SUM1]], %[[USED1]]
 // Tiles that there are not own nothing of the list. What no tile is in owns the last one
 // more: blocks ask there before they end.
-// CHECK:         %[[IS:.*]] = arith.cmpi slt, %[[T]], %[[TILES]]
-// CHECK-NEXT:    %[[ONEOF:.*]] = arith.select %[[IS]], %c1, %c0
+// CHECK:         %[[ONEOF:.*]] = arith.select %[[IS]], %c1, %c0
 // CHECK-NEXT:    %[[ENDPLACE:.*]] = arith.select %[[ISEND]], %[[SUMS]]#1, %c0
 // CHECK-NEXT:    %[[PLACE:.*]] = arith.select %[[IS]], %[[SUMS]]#0, %[[ENDPLACE]]
 // CHECK-NEXT:    %[[REST:.*]] = arith.subi %[[SIZE]], %[[SUMS]]#1

@@ -18,7 +18,11 @@
 // CHECK-NEXT:  %[[OWNERS:.*]] = arith.select %[[ISANY]], %[[ANDEND]], %c0
 // CHECK:       %[[LIST:.*]]:10 = scf.forall (%[[OWNER:.*]]) in (%[[OWNERS]]) shared_outs({{.*}}) -> (tensor<?xi32>, tensor<?xi32>, tensor<1xi32>, tensor<?xi32>, tensor<?xi32>, tensor<1xi32>, tensor<8xi32>, tensor<8xi32>, tensor<8xi32>, tensor<8xi32>) {
 // The tiles with keys, and the sum of these: the mean of the last tile's and the first's.
-// CHECK-NEXT:    %[[ALL:.*]]:2 = scf.for {{.*}} iter_args(%[[N:.*]] = %c0, %[[T:.*]] = %c0)
+// CHECK-NEXT:    %[[ISEND:.*]] = arith.cmpi eq, %[[OWNER]], %[[SIZE]]
+// CHECK:         %[[IS:.*]] = arith.cmpi slt
+// CHECK-NEXT:    %[[OWNS:.*]] = arith.ori %[[IS]], %[[ISEND]]
+// CHECK-NEXT:    %[[SUMMED:.*]] = arith.select %[[OWNS]], %{{.*}}, %c0
+// CHECK-NEXT:    %[[ALL:.*]]:2 = scf.for {{.*}} = %c0 to %[[SUMMED]] step %c1 iter_args(%[[N:.*]] = %c0, %[[T:.*]] = %c0)
 // CHECK:           %[[END:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
 // CHECK-NEXT:      %[[KEYS:.*]] = arith.maxsi %[[END]], %c0
 // CHECK-NEXT:      %[[SEE:.*]] = arith.ceildivsi %[[END]], %c64
@@ -74,7 +78,6 @@
 // CHECK-NEXT:      %[[THEIRSBEFORE1:.*]] = arith.addi %{{.*}}, %[[THEIRSBEFORE]]
 // CHECK-NEXT:      scf.yield %{{.*}}, %{{.*}}, %[[SEVERAL1]], %[[SEVERALBEFORE1]], %[[THEIRS1]], %[[THEIRSBEFORE1]]
 // An item that is a tile's only one is behind all parts.
-// CHECK:         %[[IS:.*]] = arith.cmpi slt, %[[TILE:.*]], %{{.*}} : index
 // CHECK:         %[[ISPARTED:.*]] = arith.andi %[[IS]], %{{.*}} : i1
 // CHECK-NEXT:    %[[NUMBER:.*]] = arith.select %[[ISPARTED]], %[[OWNPARTS:.*]], %c1
 // CHECK-NEXT:    %[[OWNED:.*]] = arith.muli %{{.*}}, %[[NUMBER]]

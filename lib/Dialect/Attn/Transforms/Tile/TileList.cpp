@@ -64,11 +64,12 @@ private:
   BatchTiles getTiles(IndexMath &math, Value batch);
   OpFoldResult countAbove(IndexMath &math, const BatchTiles &tiles,
                           OpFoldResult keys);
-  OpFoldResult getTarget(OpBuilder &builder);
+  OpFoldResult getTarget(OpBuilder &builder, OpFoldResult summed);
   std::pair<OpFoldResult, OpFoldResult>
   getParts(IndexMath &math, const BatchTiles &tiles, OpFoldResult target);
   ListSums sumForTile(OpBuilder &builder, Value batch, OpFoldResult behind,
-                      OpFoldResult keys, OpFoldResult target);
+                      OpFoldResult keys, OpFoldResult target,
+                      OpFoldResult summed);
   SmallVector<TableRange> emitTile(OpBuilder &builder, Value number);
   void emitTables(RewriterBase &rewriter);
   OpFoldResult emitItems(RewriterBase &rewriter);
@@ -231,13 +232,13 @@ OpFoldResult ListedLoop::countAbove(IndexMath &math, const BatchTiles &tiles,
       math.constant(0));
 }
 
-/// Emits the most keys of a part.
-OpFoldResult ListedLoop::getTarget(OpBuilder &builder) {
+/// Emits the most keys of a part, by the sums of so many batches: all.
+OpFoldResult ListedLoop::getTarget(OpBuilder &builder, OpFoldResult summed) {
   // Shorter parts take longer to begin, to end and to be merged.
   constexpr int64_t kFewestKeys = 512;
   Location loc = loop.getLoc();
   SmallVector<Value> sums =
-      sumOverBatches(builder, loc, batches, 2, [&](IndexMath &math, Value at) {
+      sumOverBatches(builder, loc, summed, 2, [&](IndexMath &math, Value at) {
         BatchTiles tiles = getTiles(math, at);
         OpFoldResult zero = math.constant(0), one = math.constant(1);
         OpFoldResult count = countAbove(math, tiles, zero);
@@ -282,11 +283,11 @@ ListedLoop::getParts(IndexMath &math, const BatchTiles &tiles,
           math.narrowDiv(math.max(math.add(others, target), zero), target)};
 }
 
-/// Emits the sums of all batches for the tile of `batch` that so many are
-/// `behind`, and that sees so many keys.
+/// Emits the sums of so many batches, of all, for the tile of `batch` that so
+/// many are `behind`, and that sees so many keys.
 ListSums ListedLoop::sumForTile(OpBuilder &builder, Value batch,
                                 OpFoldResult behind, OpFoldResult keys,
-                                OpFoldResult target) {
+                                OpFoldResult target, OpFoldResult summed) {
   IndexMath math(builder, loop.getLoc());
   auto [least, greatest] = getRange(math, keys);
   auto getTerms = [&, least = least, greatest = greatest](IndexMath &inner,
@@ -312,7 +313,7 @@ ListSums ListedLoop::sumForTile(OpBuilder &builder, Value batch,
   };
   constexpr unsigned kWithoutParts = 2, kWithParts = 6;
   SmallVector<Value> sums =
-      sumOverBatches(builder, loop.getLoc(), batches,
+      sumOverBatches(builder, loop.getLoc(), summed,
                      parted ? kWithParts : kWithoutParts, getTerms);
   if (!parted)
     return {sums[0], sums[1], {}, {}, {}, {}};
@@ -323,9 +324,6 @@ ListSums ListedLoop::sumForTile(OpBuilder &builder, Value batch,
 /// one more, the numbers that are the same for all, and items that there are
 /// not: blocks ask where theirs would be before they know that there is none.
 SmallVector<TableRange> ListedLoop::emitTile(OpBuilder &builder, Value number) {
-  OpFoldResult target;
-  if (parted)
-    target = getTarget(builder);
   IndexMath math(builder, loop.getLoc());
   OpFoldResult zero = math.constant(0), one = math.constant(1);
   OpFoldResult isEnd = math.equal(number, size);
@@ -333,14 +331,20 @@ SmallVector<TableRange> ListedLoop::emitTile(OpBuilder &builder, Value number) {
       math.min(math.truncDiv(number, mostTiles), math.sub(batches, one));
   OpFoldResult tile = math.sub(number, math.mul(batch, mostTiles));
   BatchTiles own = getTiles(math, math.materialize(batch));
+  // A tile that there is not has nothing in the list, and sums nothing: where
+  // one sequence is long, there are many such tiles of others.
+  OpFoldResult isTile = math.less(tile, own.count),
+               summed =
+                   math.select(math.logicalOr(isTile, isEnd), batches, zero);
+  OpFoldResult target;
+  if (parted)
+    target = getTarget(builder, summed);
   OpFoldResult behind = math.sub(math.sub(own.count, one), tile),
                keys =
                    math.sub(own.end, math.mul(behind, math.constant(queries)));
-  ListSums sums =
-      sumForTile(builder, math.materialize(batch), behind, keys, target);
-  // A tile that there is not has nothing in the list.
-  OpFoldResult isTile = math.less(tile, own.count),
-               count = math.select(isTile, one, zero), place = sums.before,
+  ListSums sums = sumForTile(builder, math.materialize(batch), behind, keys,
+                             target, summed);
+  OpFoldResult count = math.select(isTile, one, zero), place = sums.before,
                all = sums.tiles, isParted, parts = one;
   if (parted) {
     auto [several, partsOfEach] = getParts(math, own, target);
