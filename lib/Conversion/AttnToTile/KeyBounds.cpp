@@ -13,14 +13,14 @@
 #include "fovea/Support/MaxPosition.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 
 using namespace mlir;
 using namespace fovea;
 using arith::CmpIPredicate;
 
-namespace {
 /// What of a mask's region depends on the key, and how.
-class KeyTerms {
+class KeyBounds::KeyTerms {
 public:
   explicit KeyTerms(Block &block)
       : key(block.getArguments().back()), dependents(getDependents(block, key)),
@@ -42,7 +42,6 @@ private:
   llvm::SmallDenseSet<Value> dependents;
   RegionRanges ranges;
 };
-} // namespace
 
 /// Returns the operand of a conversion between types of integers.
 static Value getConverted(Value value) {
@@ -53,39 +52,34 @@ static Value getConverted(Value value) {
              : Value();
 }
 
-bool KeyTerms::isKey(Value value) const {
+bool KeyBounds::KeyTerms::isKey(Value value) const {
   // A position fits in all types that are wide enough to count keys.
   while (Value source = getConverted(value)) {
-    if (!value.getType().isIndex() &&
-        value.getType().getIntOrFloatBitWidth() < 32)
+    if (ConstantIntRanges::getStorageBitwidth(value.getType()) < 32)
       return false;
     value = source;
   }
   return value == key;
 }
 
-/// Returns the bits of an integer or an index.
-static unsigned getWidth(Value value) {
-  Type type = value.getType();
-  return type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
-}
-
 /// Returns true if a sum that depends on the key may have wrapped: the analysis
 /// of ranges then knows nothing of it.
-bool KeyTerms::mayWrap(Value sum) const {
-  return !ranges.fits(sum, 32) ||
-         (getWidth(sum) <= 32 &&
-          *ranges.get(sum) == ConstantIntRanges::maxRange(getWidth(sum)));
+bool KeyBounds::KeyTerms::mayWrap(Value sum) const {
+  unsigned width = ConstantIntRanges::getStorageBitwidth(sum.getType());
+  return !ranges.fits(sum) ||
+         (width <= 32 &&
+          *ranges.get(sum) == ConstantIntRanges::maxRange(width));
 }
 
 /// Numbers of which three make a sum that does not wrap.
 static constexpr unsigned kSumBits = 62;
 
-bool KeyTerms::isWide(Value value) const {
-  return getWidth(value) >= kSumBits && !ranges.fits(value, kSumBits);
+bool KeyBounds::KeyTerms::isWide(Value value) const {
+  return ConstantIntRanges::getStorageBitwidth(value.getType()) >= kSumBits &&
+         !ranges.fits(value, kSumBits);
 }
 
-std::optional<int64_t> KeyTerms::getFactor(Value value) const {
+std::optional<int64_t> KeyBounds::KeyTerms::getFactor(Value value) const {
   if (!dependsOnKey(value))
     return 0;
   if (isKey(value))
@@ -110,74 +104,67 @@ static void collect(Value value, SmallVectorImpl<Value> &conditions) {
   conditions.push_back(value);
 }
 
+/// Adds the bound that `condition` is. Returns false if it is none.
+bool KeyBounds::add(Value condition, const KeyTerms &terms) {
+  auto comparison = condition.getDefiningOp<arith::CmpIOp>();
+  if (!comparison)
+    return false;
+  Value keys = comparison.getLhs(), other = comparison.getRhs();
+  CmpIPredicate predicate = comparison.getPredicate();
+  bool isLess =
+      predicate == CmpIPredicate::slt || predicate == CmpIPredicate::sle;
+  bool isInclusive =
+      predicate == CmpIPredicate::sle || predicate == CmpIPredicate::sge;
+  if (!isLess && predicate != CmpIPredicate::sgt &&
+      predicate != CmpIPredicate::sge)
+    return false;
+  if (!terms.dependsOnKey(keys)) {
+    std::swap(keys, other);
+    isLess = !isLess;
+  }
+  std::optional<int64_t> factor = terms.getFactor(keys);
+  if (terms.dependsOnKey(other) || !factor || std::abs(*factor) != 1)
+    return false;
+  bool isNegated = *factor < 0, isEnd = isLess != isNegated;
+  // An end is not kept, and a first key is.
+  Bound bound = {keys,
+                 other,
+                 isNegated,
+                 terms.isKey(keys),
+                 terms.isWide(other),
+                 /*isBehind=*/isInclusive == isEnd};
+  (isEnd ? ends : firsts).push_back(bound);
+  return true;
+}
+
 std::optional<KeyBounds> KeyBounds::get(Region &mask) {
   if (mask.empty())
     return std::nullopt;
   Block &block = mask.front();
   KeyTerms terms(block);
-  SmallVector<Value> conditions;
-  collect(block.getTerminator()->getOperand(0), conditions);
+  SmallVector<Value> all;
+  collect(block.getTerminator()->getOperand(0), all);
   KeyBounds found;
-  auto getBound = [&](Value condition) -> std::optional<Bound> {
-    auto comparison = condition.getDefiningOp<arith::CmpIOp>();
-    if (!comparison)
-      return std::nullopt;
-    Value keys = comparison.getLhs(), other = comparison.getRhs();
-    CmpIPredicate predicate = comparison.getPredicate();
-    bool isLess =
-        predicate == CmpIPredicate::slt || predicate == CmpIPredicate::sle;
-    bool isInclusive =
-        predicate == CmpIPredicate::sle || predicate == CmpIPredicate::sge;
-    if (!isLess && predicate != CmpIPredicate::sgt &&
-        predicate != CmpIPredicate::sge)
-      return std::nullopt;
-    if (!terms.dependsOnKey(keys)) {
-      std::swap(keys, other);
-      isLess = !isLess;
-    }
-    std::optional<int64_t> factor = terms.getFactor(keys);
-    if (terms.dependsOnKey(other) || !factor || std::abs(*factor) != 1)
-      return std::nullopt;
-    bool isNegated = *factor < 0;
-    return Bound{keys,
-                 other,
-                 isNegated,
-                 /*isEnd=*/isLess != isNegated,
-                 isInclusive,
-                 terms.isKey(keys),
-                 terms.isWide(other)};
-  };
-  for (Value condition : conditions) {
+  for (Value condition : all) {
     if (!terms.dependsOnKey(condition))
       found.conditions.push_back(condition);
-    else if (std::optional<Bound> bound = getBound(condition))
-      found.bounds.push_back(*bound);
-    else
+    else if (!found.add(condition, terms))
       found.rest.push_back(condition);
   }
   // A comparison of sums of coordinates needs no number for each row.
-  auto isEnd = [](const Bound &bound) { return bound.isEnd; };
-  size_t ends = llvm::count_if(found.bounds, isEnd),
-         firsts = found.bounds.size() - ends;
-  ends += found.conditions.size();
-  if (found.bounds.empty() || (ends < 2 && firsts < 2))
+  bool areJoined = found.ends.size() + found.conditions.size() >= 2 ||
+                   found.firsts.size() >= 2;
+  if (!areJoined || (found.ends.empty() && found.firsts.empty()))
     return std::nullopt;
   return found;
 }
 
-bool KeyBounds::hasFirst() const {
-  return llvm::any_of(bounds, [](const Bound &bound) { return !bound.isEnd; });
-}
-
-OpFoldResult KeyBounds::emit(IndexMath &math, const Bound &bound,
-                             Emitter emit) const {
+OpFoldResult KeyBounds::emitLimit(IndexMath &math, const Bound &bound,
+                                  Emitter emit) {
   auto emitIndex = [&](Value value) -> OpFoldResult {
-    Value emitted = emit(value);
-    if (emitted.getType().isIndex())
-      return emitted;
-    return arith::IndexCastOp::create(math.getBuilder(), math.getLoc(),
-                                      math.getBuilder().getIndexType(), emitted)
-        .getResult();
+    return getValueOrCreateCastToIndexLike(math.getBuilder(), math.getLoc(),
+                                           math.getBuilder().getIndexType(),
+                                           emit(value));
   };
   OpFoldResult limit = emitIndex(bound.other);
   if (bound.isWide) {
@@ -190,32 +177,21 @@ OpFoldResult KeyBounds::emit(IndexMath &math, const Bound &bound,
     OpFoldResult others = emitIndex(bound.keys);
     limit = bound.isNegated ? math.sub(others, limit) : math.sub(limit, others);
   }
-  // An end is not kept, and a first key is.
-  if (bound.isInclusive == bound.isEnd)
-    limit = math.add(limit, math.constant(1));
-  return limit;
+  return bound.isBehind ? math.add(limit, math.constant(1)) : limit;
 }
 
 OpFoldResult KeyBounds::emitFirst(IndexMath &math, Emitter emit) const {
-  std::optional<OpFoldResult> first;
-  for (const Bound &bound : bounds) {
-    if (bound.isEnd)
-      continue;
-    OpFoldResult next = this->emit(math, bound, emit);
-    first = first ? math.max(*first, next) : next;
-  }
-  return *first;
+  OpFoldResult first = emitLimit(math, firsts.front(), emit);
+  for (const Bound &bound : ArrayRef(firsts).drop_front())
+    first = math.max(first, emitLimit(math, bound, emit));
+  return first;
 }
 
 OpFoldResult KeyBounds::emitEnd(IndexMath &math, Emitter emit) const {
-  OpFoldResult end = math.constant(kMaxPosition);
-  bool isFirst = true;
-  for (const Bound &bound : bounds) {
-    if (!bound.isEnd)
-      continue;
-    OpFoldResult next = this->emit(math, bound, emit);
-    end = std::exchange(isFirst, false) ? next : math.min(end, next);
-  }
+  OpFoldResult end = ends.empty() ? math.constant(kMaxPosition)
+                                  : emitLimit(math, ends.front(), emit);
+  for (const Bound &bound : ArrayRef(ends).drop_front(ends.empty() ? 0 : 1))
+    end = math.min(end, emitLimit(math, bound, emit));
   for (Value condition : conditions)
     end = math.select(emit(condition), end, math.constant(0));
   return end;

@@ -28,8 +28,8 @@ public:
   using Emitter = llvm::function_ref<mlir::Value(mlir::Value)>;
 
   /// Returns true if there are keys in front of the first one that is kept.
-  bool hasFirst() const;
-  /// Emits the first key that is kept, if there is a bound on it.
+  bool hasFirst() const { return !firsts.empty(); }
+  /// Emits the first key that is kept; there is a bound on it.
   mlir::OpFoldResult emitFirst(IndexMath &math, Emitter emit) const;
   /// Emits the key behind the last one that is kept.
   mlir::OpFoldResult emitEnd(IndexMath &math, Emitter emit) const;
@@ -38,23 +38,27 @@ public:
   llvm::ArrayRef<mlir::Value> getRest() const { return rest; }
 
 private:
-  /// `keys < other`, or `<=`, or the same with the sides changed, where `keys`
-  /// is the key, times 1 or -1, and what does not depend on it.
+  class KeyTerms;
+
+  /// `keys < other`, or the same with another predicate, where `keys` is the
+  /// key, times 1 or -1, and what does not depend on it.
   struct Bound {
     mlir::Value keys, other;
     bool isNegated;
-    bool isEnd;
-    bool isInclusive;
     /// True if `keys` is nothing but the key.
     bool isAlone;
     /// True if `other` may be so large that sums with it wrap.
     bool isWide;
+    /// True if the limit is behind the number where both sides are equal.
+    bool isBehind;
   };
 
-  mlir::OpFoldResult emit(IndexMath &math, const Bound &bound,
-                          Emitter emit) const;
+  bool add(mlir::Value condition, const KeyTerms &terms);
+  static mlir::OpFoldResult emitLimit(IndexMath &math, const Bound &bound,
+                                      Emitter emit);
 
-  llvm::SmallVector<Bound> bounds;
+  /// Bounds on the last key that is kept, and on the first one.
+  llvm::SmallVector<Bound> ends, firsts;
   /// Conditions that do not depend on the key.
   llvm::SmallVector<mlir::Value> conditions;
   llvm::SmallVector<mlir::Value> rest;

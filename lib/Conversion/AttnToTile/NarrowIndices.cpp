@@ -223,9 +223,7 @@ Value IndexNarrower::createNarrow(Value value) {
   if (isa_and_present<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
                       arith::ExtUIOp>(op)) {
     Value source = op->getOperand(0);
-    int64_t width = source.getType().isIndex()
-                        ? 64
-                        : source.getType().getIntOrFloatBitWidth();
+    unsigned width = ConstantIntRanges::getStorageBitwidth(source.getType());
     bool isSame = isa<arith::IndexCastOp, arith::ExtSIOp>(op) || width == 64;
     if (width == 64 && fits(source))
       return narrow(source);

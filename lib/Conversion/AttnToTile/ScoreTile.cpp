@@ -80,6 +80,14 @@ std::optional<ScoreTile> ScoreTile::getWhole(Region &region) const {
   return whole;
 }
 
+ScoreTile ScoreTile::getFirst(OpBuilder &builder, Location loc) const {
+  IndexMath index(builder, loc);
+  ScoreTile first = *this;
+  first.at.key = index.materialize(index.constant(0));
+  first.keys = index.constant(keyTile);
+  return first;
+}
+
 SmallVector<Value> ScoreTile::getPlace(OpBuilder &builder, Location loc,
                                        OpFoldResult query,
                                        OpFoldResult key) const {
@@ -130,32 +138,19 @@ OpFoldResult ScoreTile::isKept(OpBuilder &builder, Location loc,
     kept = index.less(key, keys);
   if (mask.empty())
     return kept;
-  return index.logicalAnd(kept, holds(builder, loc, query, key, mask, read,
-                                      /*condition=*/{}));
+  return index.logicalAnd(
+      kept, emit(builder, loc, query, key, mask, read, /*value=*/{}));
 }
 
-Value ScoreTile::holds(OpBuilder &builder, Location loc, OpFoldResult query,
-                       OpFoldResult key, Region &mask, ValueRange read,
-                       Value condition) const {
+Value ScoreTile::emit(OpBuilder &builder, Location loc, OpFoldResult query,
+                      OpFoldResult key, Region &mask, ValueRange read,
+                      Value value) const {
   SmallVector<Value> place = getPlace(builder, loc, query, key),
                      existing = getExisting(builder, loc, query, key, mask);
   IRMapping known;
   for (auto [tile, element] : llvm::zip_equal(getTileReads(mask), read))
     known.map(tile.op->getResult(0), element);
-  return emitRegion(builder, mask, place, existing, condition, known);
-}
-
-Value ScoreTile::emitOfQuery(OpBuilder &builder, Location loc,
-                             OpFoldResult query, Region &mask,
-                             Value value) const {
-  IndexMath index(builder, loc);
-  OpFoldResult zero = index.constant(0);
-  SmallVector<Value> place = getPlace(builder, loc, query, zero),
-                     existing = getExisting(builder, loc, query, zero, mask);
-  place[3] = index.materialize(zero);
-  if (!existing.empty())
-    existing[3] = place[3];
-  return emitRegion(builder, mask, place, existing, value, /*known=*/{});
+  return emitRegion(builder, mask, place, existing, value, known);
 }
 
 Value ScoreTile::isUndropped(OpBuilder &builder, Location loc,

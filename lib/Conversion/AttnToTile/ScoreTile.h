@@ -59,6 +59,10 @@ struct ScoreTile {
   /// `region`, a mask that is there, would have to be told of.
   std::optional<ScoreTile> getWhole(mlir::Region &region) const;
 
+  /// Returns the tile of the same queries whose keys are the first ones, and
+  /// all there: for what does not depend on the key.
+  ScoreTile getFirst(mlir::OpBuilder &builder, mlir::Location loc) const;
+
   /// Returns batch, head, query and key of an element.
   llvm::SmallVector<mlir::Value> getPlace(mlir::OpBuilder &builder,
                                           mlir::Location loc,
@@ -83,16 +87,12 @@ struct ScoreTile {
                             mlir::Region &mask,
                             mlir::ValueRange read = {}) const;
 
-  /// Returns a condition of the mask, or where that is null all that it says.
-  mlir::Value holds(mlir::OpBuilder &builder, mlir::Location loc,
-                    mlir::OpFoldResult query, mlir::OpFoldResult key,
-                    mlir::Region &mask, mlir::ValueRange read,
-                    mlir::Value condition) const;
-
-  /// Returns a value of the mask for the query, and the key 0 of all.
-  mlir::Value emitOfQuery(mlir::OpBuilder &builder, mlir::Location loc,
-                          mlir::OpFoldResult query, mlir::Region &mask,
-                          mlir::Value value) const;
+  /// Returns a value of the mask, or where that is null whether it keeps the
+  /// element.
+  mlir::Value emit(mlir::OpBuilder &builder, mlir::Location loc,
+                   mlir::OpFoldResult query, mlir::OpFoldResult key,
+                   mlir::Region &mask, mlir::ValueRange read,
+                   mlir::Value value) const;
 
   /// Returns true if the dropout keeps an element.
   mlir::Value isUndropped(mlir::OpBuilder &builder, mlir::Location loc,

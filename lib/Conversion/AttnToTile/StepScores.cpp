@@ -266,10 +266,7 @@ Value StepScores::getSlopes() {
   if (scf::ForOp loop = findKeyLoop(builder, step))
     builder.setInsertionPoint(loop);
   IndexMath index(builder, loc);
-  // They do not depend on the key; so it may be any.
-  ScoreTile tile = step.tile;
-  tile.at.key = index.materialize(index.constant(0));
-  tile.keys = index.constant(sizes.keys);
+  ScoreTile tile = step.tile.getFirst(builder, loc);
   return math.map(
       sizes.getRows(), {}, {},
       [&](OpBuilder &body, ValueRange, ValueRange coordinates) -> Value {
@@ -387,14 +384,17 @@ Value fovea::chooseMasked(
 SmallVector<Value> StepScores::emitLimits(const ScoreTile &tile,
                                           const KeyBounds &bounds) {
   FragmentType type = sizes.getRows().cloneWith(builder.getI32Type());
+  ScoreTile first = tile.getFirst(builder, loc);
+  // No read that limits need is made for the whole tile, as these have keys.
+  first.tileReads.clear();
   auto emit = [&](bool isEnd) {
     return math.map(
         type, {}, {},
         [&](OpBuilder &body, ValueRange, ValueRange coordinates) -> Value {
           IndexMath index(body, loc);
           auto emitValue = [&](Value value) {
-            return tile.emitOfQuery(body, loc, coordinates[0], op.getMask(),
-                                    value);
+            return first.emit(body, loc, coordinates[0], index.constant(0),
+                              op.getMask(), /*read=*/{}, value);
           };
           OpFoldResult limit = isEnd ? bounds.emitEnd(index, emitValue)
                                      : bounds.emitFirst(index, emitValue);
@@ -428,9 +428,9 @@ OpFoldResult StepScores::isKept(OpBuilder &body, const ScoreTile &tile,
                                     limits.back())
                   .getResult());
   for (Value condition : bounds.getRest())
-    kept = index.logicalAnd(kept, tile.holds(body, loc, coordinates[0],
-                                             coordinates[1], op.getMask(), read,
-                                             condition));
+    kept = index.logicalAnd(kept,
+                            tile.emit(body, loc, coordinates[0], coordinates[1],
+                                      op.getMask(), read, condition));
   return kept;
 }
 

@@ -57,14 +57,26 @@ bool ItemSlice::areRepeated(ArrayRef<Value> others) const {
   });
 }
 
+/// Returns the number of items along a dimension of `loop`.
+static OpFoldResult getSize(IndexMath &math, scf::ForallOp loop, int64_t dim) {
+  return math.ceilDiv(
+      math.sub(loop.getMixedUpperBound()[dim], loop.getMixedLowerBound()[dim]),
+      loop.getMixedStep()[dim]);
+}
+
 SmallVector<OpFoldResult> ItemSlice::getShape(IndexMath &math) const {
-  scf::ForallOp forall = loop;
   SmallVector<OpFoldResult> shape;
   for (int64_t dim : dims)
-    shape.push_back(math.ceilDiv(math.sub(forall.getMixedUpperBound()[dim],
-                                          forall.getMixedLowerBound()[dim]),
-                                 forall.getMixedStep()[dim]));
+    shape.push_back(getSize(math, loop, dim));
   return shape;
+}
+
+OpFoldResult ItemSlice::countItems(IndexMath &math) const {
+  scf::ForallOp forall = loop;
+  OpFoldResult count = math.constant(1);
+  for (int64_t dim : llvm::seq(forall.getRank()))
+    count = math.mul(count, getSize(math, loop, dim));
+  return count;
 }
 
 void ItemSlice::mapItem(IndexMath &math, ValueRange number,

@@ -40,6 +40,8 @@ public:
 
   /// Returns the numbers of items along the dimensions that the ops depend on.
   llvm::SmallVector<mlir::OpFoldResult> getShape(IndexMath &math) const;
+  /// Returns the number of items along all dimensions of the loop.
+  mlir::OpFoldResult countItems(IndexMath &math) const;
   /// Maps the loop's induction variables to those of an item of this number.
   void mapItem(IndexMath &math, mlir::ValueRange number,
                mlir::IRMapping &mapping) const;

@@ -62,7 +62,6 @@ private:
           IndexMath &, ValueRange item)>
           emit);
   bool readsAtTile();
-  OpFoldResult countItems(IndexMath &math);
   SmallVector<Value> findSizes();
   void endAt(RewriterBase &rewriter, OpFoldResult count);
 
@@ -165,16 +164,6 @@ static OpFoldResult countPairs(IndexMath &math, OpFoldResult span,
   return math.ceilDiv(span, math.mul(step, math.constant(2)));
 }
 
-/// Emits the number of the loop's iterations.
-OpFoldResult OrderedLoop::countItems(IndexMath &math) {
-  OpFoldResult count = math.constant(1);
-  for (auto [lower, upper, step] :
-       llvm::zip_equal(items.getMixedLowerBound(), items.getMixedUpperBound(),
-                       items.getMixedStep()))
-    count = math.mul(count, math.ceilDiv(math.sub(upper, lower), step));
-  return count;
-}
-
 static Value read(IndexMath &math, Value table, ValueRange place) {
   OpBuilder &builder = math.getBuilder();
   Location loc = math.getLoc();
@@ -205,8 +194,9 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
   Location loc = items.getLoc();
   rewriter.setInsertionPoint(slice.getRoot());
   IndexMath front(rewriter, loc);
-  OpFoldResult shortSteps = countShortSteps(
-      front, countItems(front), machine::getTargetOrDefault(items).getCores());
+  OpFoldResult shortSteps =
+      countShortSteps(front, slice.countItems(front),
+                      machine::getTargetOrDefault(items).getCores());
   auto emitLength = [&](IndexMath &math, ValueRange item) {
     OpFoldResult tile = item[tileAt];
     IRMapping mapping;
