@@ -60,32 +60,37 @@ SmallVector<Value> fovea::fillRanges(
   auto body = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
     ValueRange outs = arguments.drop_front();
     SmallVector<TableRange> written = emit(nested, arguments.front());
-    auto convert = [&](OpBuilder &builder, Value index) -> Value {
+    auto convert = [&](IndexMath &math, OpFoldResult value) -> Value {
+      Value index = math.materialize(value);
       if (index.getType() == type)
         return index;
-      return arith::IndexCastUIOp::create(builder, loc, type, index);
+      return arith::IndexCastUIOp::create(math.getBuilder(), loc, type, index);
     };
     OpFoldResult stride = nested.getIndexAttr(1);
     SmallVector<Value> slices;
     for (auto [range, out] : llvm::zip_equal(written, outs)) {
       Value slice = tensor::ExtractSliceOp::create(
           nested, loc, out, {range.first}, {range.count}, {stride});
-      Value value = convert(nested, range.value);
       IndexMath math(nested, loc);
-      Value zero = math.materialize(math.constant(0));
+      Value zero = math.materialize(math.constant(0)), same;
+      if (!range.getMore)
+        same = convert(math, range.value);
+      auto getElement = [&, &range = range](OpBuilder &inner, Value number) {
+        if (same)
+          return same;
+        IndexMath math(inner, loc);
+        return convert(math,
+                       math.add(range.value, range.getMore(math, number)));
+      };
       if (isConstantIntValue(range.count, 1)) {
-        slices.push_back(
-            tensor::InsertOp::create(nested, loc, value, slice, zero));
+        slices.push_back(tensor::InsertOp::create(
+            nested, loc, getElement(nested, zero), slice, zero));
         continue;
       }
-      auto fill = [&, differ = range.differ](OpBuilder &inner, Location loc,
-                                             Value place, ValueRange carried) {
-        Value element = value;
-        if (differ)
-          element =
-              arith::AddIOp::create(inner, loc, element, convert(inner, place));
-        Value next =
-            tensor::InsertOp::create(inner, loc, element, carried[0], place);
+      auto fill = [&](OpBuilder &inner, Location loc, Value number,
+                      ValueRange carried) {
+        Value next = tensor::InsertOp::create(
+            inner, loc, getElement(inner, number), carried[0], number);
         scf::YieldOp::create(inner, loc, next);
       };
       slices.push_back(

@@ -10,6 +10,8 @@
 
 #include "fovea/Analysis/IndexMath.h"
 
+#include <functional>
+
 namespace fovea {
 
 /// Returns the elements of an item, one of each table. Their place is the
@@ -29,15 +31,16 @@ fillTables(mlir::OpBuilder &builder, mlir::Location loc,
 /// Elements of a table that an item owns.
 struct TableRange {
   mlir::OpFoldResult first, count;
-  /// What they are, or, if they differ, the first, which each is one more than
-  /// the last of.
-  mlir::Value value;
-  bool differ = false;
+  /// What they are, or, where they differ, what `getMore` is added to for the
+  /// number of each in the range.
+  mlir::OpFoldResult value;
+  std::function<mlir::OpFoldResult(IndexMath &, mlir::OpFoldResult number)>
+      getMore = {};
 };
 
 /// Emits a parallel loop over so many items that fills tables, tensors of these
 /// sizes with elements of `type`. Each item owns the elements that `emit`
-/// returns, for each table, whose values may be indices.
+/// returns, for each table, whose values are indices.
 llvm::SmallVector<mlir::Value>
 fillRanges(mlir::OpBuilder &builder, mlir::Location loc,
            mlir::OpFoldResult items, llvm::ArrayRef<mlir::OpFoldResult> sizes,

@@ -671,7 +671,8 @@ static bool storesApart(scf::ForOp loop) {
   return loop.isDefinedOutsideOfLoop(store.getMemRef()) &&
          llvm::is_contained(store.getIndices(), loop.getInductionVar()) &&
          llvm::all_of(ops, [&](Operation &op) {
-           return &op == store || (op.getNumRegions() == 0 && isPure(&op));
+           return &op == store ||
+                  (op.getNumRegions() == 0 && isMemoryEffectFree(&op));
          });
 }
 

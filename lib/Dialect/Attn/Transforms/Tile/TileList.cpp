@@ -36,9 +36,16 @@ struct BatchTiles {
   OpFoldResult count, end, keys;
 };
 
-/// Sums over batches for one tile: those that are in front of it, and all.
-/// Where keys are split, the former without those that have several parts, how
-/// many these are, in all and of batches in front of its own, and their parts.
+/// Tiles that come in the order of their sequences, as these read the same
+/// keys: those that see more than `least` keys, and at most `most`.
+struct KeyClass {
+  OpFoldResult exists, least, most;
+};
+
+/// Sums over batches for a batch's tiles of one class: those that are in front
+/// of the first one, and all. Where keys are split, the former without those
+/// that have several parts, how many these are, in all and of batches in front
+/// of its own, and their parts.
 struct ListSums {
   OpFoldResult before, tiles, parted, partedBefore, parts, partsBefore;
 };
@@ -59,18 +66,19 @@ private:
   OpFoldResult emit(IndexMath &math, Value value, Value batch,
                     OpFoldResult tile);
   OpFoldResult countItems(IndexMath &math);
-  std::pair<OpFoldResult, OpFoldResult> getRange(IndexMath &math,
-                                                 OpFoldResult keys);
+  OpFoldResult countClasses(IndexMath &math);
+  OpFoldResult countDigits(IndexMath &math, OpFoldResult keys);
+  KeyClass getClass(IndexMath &math, OpFoldResult keys, OpFoldResult smaller);
   BatchTiles getTiles(IndexMath &math, Value batch);
   OpFoldResult countAbove(IndexMath &math, const BatchTiles &tiles,
                           OpFoldResult keys);
   OpFoldResult getTarget(OpBuilder &builder, OpFoldResult summed);
   std::pair<OpFoldResult, OpFoldResult>
   getParts(IndexMath &math, const BatchTiles &tiles, OpFoldResult target);
-  ListSums sumForTile(OpBuilder &builder, Value batch, OpFoldResult behind,
-                      OpFoldResult keys, OpFoldResult target,
-                      OpFoldResult summed);
-  SmallVector<TableRange> emitTile(OpBuilder &builder, Value number);
+  ListSums sumForClass(OpBuilder &builder, OpFoldResult batch,
+                       const KeyClass &keys, OpFoldResult target,
+                       OpFoldResult summed);
+  SmallVector<TableRange> emitOwned(OpBuilder &builder, Value owner);
   void emitTables(RewriterBase &rewriter);
   OpFoldResult emitItems(RewriterBase &rewriter);
   Value read(OpBuilder &builder, Value table, Value place);
@@ -98,9 +106,10 @@ private:
   std::optional<PartedTiles> parted;
   /// The queries of a tile.
   int64_t queries = 0;
-  /// The batches, the tiles that one may have at most, and all may have, and
-  /// the most keys of tiles that need no order.
-  OpFoldResult batches, mostTiles, size, shortKeys;
+  /// The batches, the tiles that one may have at most, and all may have, the
+  /// most keys of tiles that need no order, and how many own what tables have
+  /// of a batch.
+  OpFoldResult batches, mostTiles, size, shortKeys, owners;
   int64_t keyTile = 0;
   /// By item, and, the same for all tiles, the numbers of items and of those
   /// tiles that have several parts.
@@ -183,26 +192,46 @@ OpFoldResult ListedLoop::countItems(IndexMath &math) {
                            math.mul(batches, heads)));
 }
 
-/// Returns the numbers of keys between which those of tiles are that come in
-/// the order of their sequences, as these read the same keys: more than the
-/// first, and at most the second. They are powers of two, times the keys of a
-/// step, or all up to what is short.
-std::pair<OpFoldResult, OpFoldResult> ListedLoop::getRange(IndexMath &math,
-                                                           OpFoldResult keys) {
+/// Returns how many classes the tiles of a batch may have: one more than its
+/// keys have digits, in steps, where they are twice as many as its queries or
+/// fewer; two, where they are more.
+OpFoldResult ListedLoop::countClasses(IndexMath &math) {
+  OpFoldResult one = math.constant(1), two = math.constant(2);
+  OpFoldResult twice = math.mul(mostTiles, math.constant(2 * queries));
+  OpFoldResult digits = countDigits(math, twice);
+  return math.select(math.less(one, mostTiles),
+                     math.add(math.max(digits, one), two), one);
+}
+
+/// Emits the binary digits of the number of steps that keys take.
+OpFoldResult ListedLoop::countDigits(IndexMath &math, OpFoldResult keys) {
   OpBuilder &builder = math.getBuilder();
-  Location loc = math.getLoc();
-  OpFoldResult step = math.constant(keyTile);
-  Value power = arith::ShLIOp::create(
-      builder, loc, arith::ConstantIntOp::create(builder, loc, 1, 32),
-      countDoublings(math, keys, step));
-  OpFoldResult all = math.mul(
-      arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), power)
-          .getResult(),
-      step);
-  OpFoldResult half = math.truncDiv(all, math.constant(2)),
-               none = math.constant(std::numeric_limits<int32_t>::min()),
-               isShort = math.lessEqual(keys, shortKeys);
-  return {math.select(isShort, none, math.max(half, shortKeys)),
+  return arith::IndexCastUIOp::create(
+             builder, math.getLoc(), builder.getIndexType(),
+             countDoublings(math, keys, math.constant(keyTile)))
+      .getResult();
+}
+
+/// Returns the class that is so many `smaller` than that of so many keys. Its
+/// bounds are powers of two, times the keys of a step; the smallest one is all
+/// that is short.
+KeyClass ListedLoop::getClass(IndexMath &math, OpFoldResult keys,
+                              OpFoldResult smaller) {
+  OpBuilder &builder = math.getBuilder();
+  OpFoldResult zero = math.constant(0), one = math.constant(1);
+  OpFoldResult last = math.sub(countDigits(math, shortKeys), one);
+  OpFoldResult own = math.select(math.lessEqual(keys, shortKeys), last,
+                                 countDigits(math, keys));
+  OpFoldResult digits = math.sub(own, smaller),
+               isShort = math.equal(digits, last);
+  Value power =
+      arith::ShLIOp::create(builder, math.getLoc(), math.materialize(one),
+                            math.materialize(math.max(digits, zero)));
+  OpFoldResult all = math.mul(power, math.constant(keyTile)),
+               half = math.truncDiv(all, math.constant(2)),
+               none = math.constant(std::numeric_limits<int32_t>::min());
+  return {math.lessEqual(last, digits),
+          math.select(isShort, none, math.max(half, shortKeys)),
           math.select(isShort, shortKeys, all)};
 }
 
@@ -283,33 +312,28 @@ ListedLoop::getParts(IndexMath &math, const BatchTiles &tiles,
           math.narrowDiv(math.max(math.add(others, target), zero), target)};
 }
 
-/// Emits the sums of so many batches, of all, for the tile of `batch` that so
-/// many are `behind`, and that sees so many keys.
-ListSums ListedLoop::sumForTile(OpBuilder &builder, Value batch,
-                                OpFoldResult behind, OpFoldResult keys,
-                                OpFoldResult target, OpFoldResult summed) {
-  IndexMath math(builder, loop.getLoc());
-  auto [least, greatest] = getRange(math, keys);
-  auto getTerms = [&, least = least, greatest = greatest](IndexMath &inner,
-                                                          Value at) {
-    BatchTiles tiles = getTiles(inner, at);
-    OpFoldResult none = inner.constant(0), isInFront = inner.less(at, batch);
-    // So many tiles of that batch see more keys than that.
+/// Emits the sums of so many batches, of all, for tiles of `batch` that see so
+/// many keys.
+ListSums ListedLoop::sumForClass(OpBuilder &builder, OpFoldResult batch,
+                                 const KeyClass &keys, OpFoldResult target,
+                                 OpFoldResult summed) {
+  auto getTerms = [&](IndexMath &math, Value at) {
+    BatchTiles tiles = getTiles(math, at);
+    OpFoldResult none = math.constant(0), isInFront = math.less(at, batch);
+    // So many tiles of that batch are of this class, in front, or of others.
     OpFoldResult before =
-        countAbove(inner, tiles, inner.select(isInFront, least, greatest));
-    before = inner.select(inner.equal(at, batch), behind, before);
+        countAbove(math, tiles, math.select(isInFront, keys.least, keys.most));
     if (!parted)
       return SmallVector<OpFoldResult>{before, tiles.count};
     // Those with several parts are in front of all others.
-    auto [several, parts] = getParts(inner, tiles, target);
-    OpFoldResult all = inner.mul(several, parts);
-    return SmallVector<OpFoldResult>{
-        inner.max(inner.sub(before, several), none),
-        tiles.count,
-        several,
-        inner.select(isInFront, several, none),
-        all,
-        inner.select(isInFront, all, none)};
+    auto [several, parts] = getParts(math, tiles, target);
+    OpFoldResult all = math.mul(several, parts);
+    return SmallVector<OpFoldResult>{math.max(math.sub(before, several), none),
+                                     tiles.count,
+                                     several,
+                                     math.select(isInFront, several, none),
+                                     all,
+                                     math.select(isInFront, all, none)};
   };
   constexpr unsigned kWithoutParts = 2, kWithParts = 6;
   SmallVector<Value> sums =
@@ -320,61 +344,86 @@ ListSums ListedLoop::sumForTile(OpBuilder &builder, Value batch,
   return {sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]};
 }
 
-/// Emits what tile `number` of all that there may be owns of the tables, or, of
-/// one more, the numbers that are the same for all, and items that there are
-/// not: blocks ask where theirs would be before they know that there is none.
-SmallVector<TableRange> ListedLoop::emitTile(OpBuilder &builder, Value number) {
+/// Emits what one of the owners has of the tables: the tiles of one class of a
+/// batch; or, where keys are split, those with several parts; or, the last one,
+/// the numbers that are the same for all, and items that there are not: blocks
+/// ask where theirs would be before they know that there is none.
+SmallVector<TableRange> ListedLoop::emitOwned(OpBuilder &builder, Value owner) {
   IndexMath math(builder, loop.getLoc());
   OpFoldResult zero = math.constant(0), one = math.constant(1);
-  OpFoldResult isEnd = math.equal(number, size);
+  OpFoldResult isEnd = math.equal(owner, math.mul(batches, owners));
   OpFoldResult batch =
-      math.min(math.truncDiv(number, mostTiles), math.sub(batches, one));
-  OpFoldResult tile = math.sub(number, math.mul(batch, mostTiles));
+      math.min(math.truncDiv(owner, owners), math.sub(batches, one));
+  OpFoldResult number = math.sub(owner, math.mul(batch, owners));
   BatchTiles own = getTiles(math, math.materialize(batch));
-  // A tile that there is not has nothing in the list, and sums nothing: where
-  // one sequence is long, there are many such tiles of others.
-  OpFoldResult isTile = math.less(tile, own.count),
-               summed =
-                   math.select(math.logicalOr(isTile, isEnd), batches, zero);
+  OpFoldResult last = math.sub(own.count, one);
+  KeyClass keys = getClass(math, own.end, number);
+  // What the tiles of this class are behind, from the last one of the batch on.
+  OpFoldResult behind = countAbove(math, own, keys.most),
+               end = math.select(keys.exists, countAbove(math, own, keys.least),
+                                 behind),
+               hasTiles = math.less(behind, end), ofParted;
+  if (parted) {
+    ofParted = math.logicalAnd(math.equal(number, math.sub(owners, one)),
+                               math.less(zero, own.count));
+    hasTiles = math.logicalOr(hasTiles, ofParted);
+  }
+  // Who has nothing in the list sums nothing.
+  OpFoldResult summed =
+      math.select(math.logicalOr(hasTiles, isEnd), batches, zero);
   OpFoldResult target;
   if (parted)
     target = getTarget(builder, summed);
-  OpFoldResult behind = math.sub(math.sub(own.count, one), tile),
-               keys =
-                   math.sub(own.end, math.mul(behind, math.constant(queries)));
-  ListSums sums = sumForTile(builder, math.materialize(batch), behind, keys,
-                             target, summed);
-  OpFoldResult count = math.select(isTile, one, zero), place = sums.before,
-               all = sums.tiles, isParted, parts = one;
+  ListSums sums = sumForClass(builder, batch, keys, target, summed);
+  OpFoldResult count = math.sub(end, behind), place = sums.before,
+               all = sums.tiles, several, parts = one, split = one;
   if (parted) {
-    auto [several, partsOfEach] = getParts(math, own, target);
-    isParted = math.logicalAnd(isTile, math.less(behind, several));
-    parts = math.select(isParted, partsOfEach, one);
-    count = math.mul(count, parts);
-    place = math.select(
-        isParted, math.add(sums.partsBefore, math.mul(behind, partsOfEach)),
-        math.add(sums.parts, sums.before));
+    std::tie(several, parts) = getParts(math, own, target);
+    split = math.select(ofParted, parts, one);
+    behind = math.select(ofParted, zero, math.max(behind, several));
+    count = math.select(ofParted, math.mul(several, parts),
+                        math.max(math.sub(end, behind), zero));
+    place = math.select(ofParted, sums.partsBefore,
+                        math.add(sums.parts, sums.before));
     all = math.add(math.sub(sums.tiles, sums.parted), sums.parts);
   }
-  place = math.select(isTile, place, math.select(isEnd, all, zero));
+  place = math.select(isEnd, all, place);
   count = math.select(isEnd, math.sub(getMostItems(math), all), count);
   auto get = [&](OpFoldResult value) {
-    return math.materialize(math.select(isEnd, zero, value));
+    return math.select(isEnd, zero, value);
+  };
+  // Items that there are not have the numbers of the first one.
+  auto getTile = [=](IndexMath &inner, OpFoldResult item) {
+    return inner.select(isEnd, inner.constant(0), inner.narrowDiv(item, split));
+  };
+  auto getLess = [=](IndexMath &inner, OpFoldResult item) {
+    return inner.sub(inner.constant(0), getTile(inner, item));
   };
   OpFoldResult ofEnd = math.select(isEnd, one, zero);
-  SmallVector<TableRange> ranges = {{place, count, get(batch)},
-                                    {place, count, get(tile)},
-                                    {zero, ofEnd, math.materialize(all)}};
+  SmallVector<TableRange> ranges = {
+      {place, count, get(batch)},
+      {place, count, get(math.sub(last, behind)), getLess},
+      {zero, ofEnd, all}};
   if (!parted)
     return ranges;
-  ranges.push_back({place, count, math.materialize(zero), /*differ=*/true});
-  ranges.push_back({place, count, math.materialize(parts)});
-  ranges.push_back({zero, ofEnd, math.materialize(sums.parted)});
-  OpFoldResult ofParted = math.select(
-                   isParted, math.add(sums.partedBefore, behind), zero),
-               isOne = math.select(isParted, one, zero);
-  for (OpFoldResult known : {place, parts, batch, tile})
-    ranges.push_back({ofParted, isOne, math.materialize(known)});
+  auto getPart = [=](IndexMath &inner, OpFoldResult item) {
+    return inner.sub(item, inner.mul(getTile(inner, item), split));
+  };
+  ranges.push_back({place, count, zero, getPart});
+  ranges.push_back({place, count, split});
+  ranges.push_back({zero, ofEnd, sums.parted});
+  OpFoldResult first = math.select(ofParted, sums.partedBefore, zero),
+               tiles = math.select(ofParted, several, zero);
+  auto getItem = [=](IndexMath &inner, OpFoldResult tile) {
+    return inner.mul(tile, split);
+  };
+  auto getNegative = [](IndexMath &inner, OpFoldResult tile) {
+    return inner.sub(inner.constant(0), tile);
+  };
+  ranges.push_back({first, tiles, place, getItem});
+  ranges.push_back({first, tiles, split});
+  ranges.push_back({first, tiles, batch});
+  ranges.push_back({first, tiles, last, getNegative});
   return ranges;
 }
 
@@ -389,13 +438,14 @@ void ListedLoop::emitTables(RewriterBase &rewriter) {
     sizes.append({most, most, one});
     sizes.append(4, math.constant(getMostParted()));
   }
-  OpFoldResult owners =
-      math.select(math.less(zero, size), math.add(size, one), zero);
-  SmallVector<Value> tables =
-      fillRanges(rewriter, loc, owners, sizes, rewriter.getI32Type(),
-                 [&](OpBuilder &nested, Value number) {
-                   return emitTile(nested, number);
-                 });
+  owners = countClasses(math);
+  if (parted)
+    owners = math.add(owners, one);
+  OpFoldResult all = math.select(
+      math.less(zero, size), math.add(math.mul(batches, owners), one), zero);
+  SmallVector<Value> tables = fillRanges(
+      rewriter, loc, all, sizes, rewriter.getI32Type(),
+      [&](OpBuilder &nested, Value owner) { return emitOwned(nested, owner); });
   batchOf = tables[0];
   tileOf = tables[1];
   items = tables[2];

@@ -232,7 +232,8 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
         {batch, one, parts},
         {batch, one, used},
         {first, parts, batch},
-        {first, parts, getIndex(nested, loc, 0), /*differ=*/true}};
+        {first, parts, outer.constant(0),
+         [](IndexMath &, OpFoldResult number) { return number; }}};
   };
   SmallVector<Value> tables = fillRanges(
       rewriter, loc, listed, {batches, batches, batches, list.size, list.size},
