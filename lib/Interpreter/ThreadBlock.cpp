@@ -16,8 +16,7 @@ using namespace fovea;
 using namespace fovea::interpreter;
 
 int64_t Ring::getOffset(int64_t use) const {
-  return offset + use % int64_t(slots.size()) *
-                      getSlotBytes(tile::RingOp(op).getRing().getType());
+  return offset + use % int64_t(slots.size()) * getSlotStride(tile::RingOp(op));
 }
 
 RingUses &Role::getUses(Ring &ring, int64_t use) {

@@ -552,7 +552,7 @@ public:
     Location loc = op.getLoc();
     SharedType type = op.getSlot().getType();
     ImplicitLocOpBuilder builder(loc, rewriter);
-    RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
+    RingUse use(builder, op.getRing(), adaptor.getRing(),
                 adaptor.getUse().front());
     Value full = readers.get(op.getRing()).isOfBlock ? Value() : use.full;
     if (op.getRuns()) {

@@ -11,7 +11,7 @@
 //   token       the same
 //   shared      an i32, the address of its first byte in the shared window
 //   ring        two i32: the address of its slots, which follow one another in
-//               steps of `getSlotBytes`, and the address of its mbarriers
+//               steps of `getSlotStride`, and the address of its mbarriers
 //   tensor_map  a !llvm.ptr to the descriptor
 //
 // Conversion has two phases. The first keeps `tile.roles` and `tile.role`; ops

@@ -59,9 +59,9 @@ static Value getAddress(ImplicitLocOpBuilder &builder, Value base, Value index,
   return arith::AddIOp::create(builder, base, offset);
 }
 
-RingUse::RingUse(ImplicitLocOpBuilder &builder, RingType ring,
+RingUse::RingUse(ImplicitLocOpBuilder &builder, Value ring,
                  ValueRange addresses, Value use) {
-  int64_t stages = ring.getStages();
+  int64_t stages = cast<RingType>(ring.getType()).getStages();
   Value number = arith::IndexCastOp::create(builder, builder.getI32Type(), use);
   Value round = number;
   index = constant(builder, 0);
@@ -70,7 +70,8 @@ RingUse::RingUse(ImplicitLocOpBuilder &builder, RingType ring,
     index = arith::RemUIOp::create(builder, number, divisor);
     round = arith::DivUIOp::create(builder, number, divisor);
   }
-  slot = getAddress(builder, addresses[0], index, getSlotBytes(ring));
+  slot = getAddress(builder, addresses[0], index,
+                    getSlotStride(ring.getDefiningOp<RingOp>()));
   full = getAddress(builder, addresses[1], index, kBarrierBytes);
   empty = arith::AddIOp::create(builder, full,
                                 constant(builder, stages * kBarrierBytes));
@@ -400,7 +401,7 @@ public:
       Op op, typename Op::template GenericAdaptor<ArrayRef<ValueRange>> adaptor,
       ConversionPatternRewriter &rewriter) const final {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
-    RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
+    RingUse use(builder, op.getRing(), adaptor.getRing(),
                 adaptor.getUse().front());
     emit(builder, op, use, this->readers.get(op.getRing()));
     if (op->getNumResults())

@@ -17,7 +17,7 @@ namespace fovea::tile {
 /// barriers, and the parity of the phases that the use completes; i32.
 struct RingUse {
   /// `addresses` are those of the slots and of the barriers, `use` an index.
-  RingUse(mlir::ImplicitLocOpBuilder &builder, RingType ring,
+  RingUse(mlir::ImplicitLocOpBuilder &builder, mlir::Value ring,
           mlir::ValueRange addresses, mlir::Value use);
 
   /// The number of the slot, and its place; its barriers; the phase's parity.

@@ -227,7 +227,7 @@ struct ConvertWrite final : OpConversionPattern<WriteOp> {
       return op.emitOpError("expected warps that own whole rows, got ")
              << value;
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
-    RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
+    RingUse use(builder, op.getRing(), adaptor.getRing(),
                 adaptor.getUse().front());
     FragmentWrite(rewriter, op, value, op.getSlot().getType(),
                   adaptor.getSlot().front(),

@@ -400,7 +400,7 @@ public:
     if (!map)
       return failure();
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
-    RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
+    RingUse use(builder, op.getRing(), adaptor.getRing(),
                 adaptor.getUse().front());
     if (op.getRuns()) {
       RunBoxes(builder, op, adaptor, use, readers).emit();

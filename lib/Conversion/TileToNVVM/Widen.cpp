@@ -184,7 +184,7 @@ struct ConvertWidenInto final : OpConversionPattern<WidenIntoOp> {
   matchAndRewrite(WidenIntoOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
-    RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
+    RingUse use(builder, op.getRing(), adaptor.getRing(),
                 adaptor.getUse().front());
     TileWidening(rewriter, op, op.getSource().getType(),
                  adaptor.getSource().front(), op.getSlot().getType(),

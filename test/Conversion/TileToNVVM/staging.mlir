@@ -50,8 +50,8 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // A slot that two rings share is empty when both say so; a part of a fragment
-  // is in the registers of its columns.
+  // A slot that two rings share is empty when both say so, and begins where that of the
+  // larger tiles does; a part of a fragment is in the registers of its columns.
   // CHECK-LABEL: gpu.func @place
   // CHECK:       nvvm.setmaxregister decrease 24{{$}}
   // CHECK:         %[[INDEX:.*]] = arith.muli %{{.*}}, %c8_i32
@@ -61,7 +61,12 @@ gpu.module @kernels {
   // CHECK:         %[[EMPTY:.*]] = arith.addi %[[FIRST]], %[[INDEX]]
   // CHECK:         llvm.inline_asm {{.*}}mbarrier.try_wait.parity{{.*}} %[[EMPTY]], %[[PARITY]]
   // CHECK:         cp.async.bulk.tensor
+  // CHECK:         %[[READ:.*]] = arith.muli %{{.*}}, %c32768_i32
+  // CHECK-NEXT:    %[[STORED:.*]] = arith.addi %{{.*}}, %[[READ]]
+  // CHECK:         cp.async.bulk.tensor{{.*}} %[[STORED]],
   // CHECK:       nvvm.setmaxregister increase 240{{$}}
+  // CHECK:         %[[WRITTEN:.*]] = arith.muli %{{.*}}, %c32768_i32
+  // CHECK-NEXT:    arith.addi %{{.*}}, %[[WRITTEN]]
   // CHECK:         vector.from_elements %arg35, %arg36 : vector<2xbf16>
   // CHECK-COUNT-4: nvvm.stmatrix {{.*}}layout = #nvvm.mma_layout<row>
   // CHECK-NOT:     nvvm.stmatrix

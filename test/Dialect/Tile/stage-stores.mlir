@@ -241,7 +241,8 @@ func.func @split_rows(%o: !x, %n: index) {
 // -----
 
 // Where queries have two slots, and only products read them, the whole result
-// takes their place; not where something else reads them.
+// takes their place; not where something else reads them, nor where its rows lie in other
+// rows' places.
 
 !x = memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>
 !q = !tile.shared<192x128xbf16, swizzle = 128>
@@ -259,6 +260,8 @@ func.func @split_rows(%o: !x, %n: index) {
 // CHECK-NEXT:  tile.wait_stores
 // CHECK-NEXT:  tile.release %[[O]][%[[USE]]] :
 // CHECK-LABEL: func @not_in_place
+// CHECK-NOT:   shares
+// CHECK-LABEL: func @other_rows
 // CHECK-NOT:   shares
 func.func @in_place(%x: !x, %o: !x, %n: index) {
   tile.launch grid(%n) warps 12 ins(%x : !x) outs(%o : !x) {
@@ -298,6 +301,32 @@ func.func @not_in_place(%x: !x, %o: !x, %n: index) {
       %f = tile.from_shared %q : !q -> !tile.fragment<192x128xbf16, #o>
       tile.release %queries[%i] : !tile.ring<2 x !q>
       tile.store %f, %O[%b, %i, %c0] dims [1, 2] : !tile.fragment<192x128xbf16, #o>, !x
+    }
+  }
+  return
+}
+
+!y = memref<?x?x96xbf16, strided<[?, ?, 1], offset: ?>>
+#y = #tile.layout<192x96, registers = [2:1d1, 2:8d0, 12:8d1], threads = [4:2d1, 8:1d0, 12:16d0]>
+
+func.func @other_rows(%x: !x, %o: !y, %n: index) {
+  tile.launch grid(%n) warps 12 ins(%x : !x) outs(%o : !y) {
+  ^bb0(%b: index, %X: !x, %O: !y):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : bf16
+    %queries = tile.ring : !tile.ring<2 x !q>
+    %keys = tile.ring : !tile.ring<8 x !k>
+    scf.for %i = %c0 to %n step %c1 {
+      %slot = tile.acquire %queries[%i] : !tile.ring<2 x !q>
+      tile.load_async %X[%b, %i, %c0] dims [1, 2] into %slot signals %queries[%i] : !x, !tile.ring<2 x !q>
+      %q = tile.wait %queries[%i] : !tile.ring<2 x !q>
+      %k = tile.wait %keys[%i] : !tile.ring<8 x !k>
+      %s = tile.mma wgmma %q, %k transpose_b : !q, !k -> !tile.fragment<192x64xf32, #s>
+      tile.release %keys[%i] : !tile.ring<8 x !k>
+      tile.release %queries[%i] : !tile.ring<2 x !q>
+      %f = tile.fill %zero : !tile.fragment<192x96xbf16, #y>
+      tile.store %f, %O[%b, %i, %c0] dims [1, 2] : !tile.fragment<192x96xbf16, #y>, !y
     }
   }
   return

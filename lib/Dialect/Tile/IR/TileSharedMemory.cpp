@@ -21,6 +21,11 @@ int64_t fovea::tile::getSlotBytes(RingType type) {
   return getSlotBytes(type.getTile());
 }
 
+int64_t fovea::tile::getSlotStride(RingOp ring) {
+  return getSlotBytes(ring.getBase() ? ring.getBase().getType()
+                                     : ring.getRing().getType());
+}
+
 SmallVector<int64_t> fovea::tile::getNumberOffsets(TypeRange numbers) {
   SmallVector<int64_t> offsets;
   int64_t end = 0;

@@ -132,7 +132,9 @@ bool fovea::tile::canTakePlace(StoreOp store, Value operand) {
   if (store.getAdd() || !whole ||
       operand.getDefiningOp()->getBlock() != block ||
       getSlotBytes(whole) > getSlotBytes(tile) ||
-      whole.getShape()[0] != tile.getShape()[0] || !layout ||
+      whole.getShape()[0] != tile.getShape()[0] ||
+      whole.getRowBytes() != tile.getRowBytes() ||
+      whole.getRunRows() != tile.getRunRows() || !layout ||
       !layout.hasWholeRows())
     return false;
   // By WGMMA, of which a warp reads its own rows of the left operand alone.

@@ -22,9 +22,13 @@ inline constexpr int64_t kBarrierBytes = 8;
 /// The slots of a ring of widened tiles: one is read while the next is written.
 inline constexpr int64_t kWidenedSlots = 2;
 
-/// Returns the bytes from one slot of such tiles, or of a ring, to the next.
+/// Returns the bytes of a slot of such tiles, or of a ring.
 int64_t getSlotBytes(SharedType tile);
 int64_t getSlotBytes(RingType type);
+
+/// Returns the bytes from one slot of a ring to the next: those of the slots
+/// that it shares, if these are another ring's.
+int64_t getSlotStride(RingOp ring);
 
 /// Returns where numbers of these types that are published in a slot begin, in
 /// bytes: one behind the other, each at a multiple of its own size.
