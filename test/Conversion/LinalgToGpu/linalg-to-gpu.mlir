@@ -951,12 +951,13 @@ func.func @views(%out: memref<4x32xf32>) {
 // -----
 
 // Threads share the iterations of a loop that only stores, each at a place of its own,
-// with one barrier. A loop that stores at one place, or in two views, stays as it is: the
-// last one counts.
+// with one barrier, also where it divides. A loop that stores at one place, or in two
+// views, stays as it is: the last one counts.
 // CHECK-LABEL: func @stores_in_loops(
 // CHECK:         gpu.launch {{.*}} threads(%[[THREAD:.*]], %{{.*}}, %{{.*}}) in (%[[THREADS:.*]] = %c32{{,}}
 // CHECK:           scf.for %[[AT:.*]] = %[[THREAD]] to %{{.*}} step %c32
-// CHECK-NEXT:        memref.store %{{.*}}, %{{.*}}[%[[AT]]]
+// CHECK-NEXT:        %[[PART:.*]] = arith.divui %[[AT]], %{{.*}}
+// CHECK-NEXT:        memref.store %[[PART]], %{{.*}}[%[[AT]]]
 // CHECK-NEXT:      }
 // CHECK-NEXT:      gpu.barrier
 // CHECK:           scf.for %[[N:.*]] = %c0 to %{{.*}} step %c1
@@ -971,13 +972,14 @@ func.func @views(%out: memref<4x32xf32>) {
 // CHECK-NEXT:          memref.store %{{.*}}, %{{.*}}[%[[N]]]
 // CHECK-NEXT:        }
 // CHECK-NEXT:        gpu.barrier
-func.func @stores_in_loops(%out: memref<4x?xindex>, %last: memref<4xindex>, %n: index) {
+func.func @stores_in_loops(%out: memref<4x?xindex>, %last: memref<4xindex>, %n: index, %parts: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.forall (%i) in (4) {
     %row = memref.subview %out[%i, 0] [1, %n] [1, 1] : memref<4x?xindex> to memref<?xindex, strided<[1], offset: ?>>
     scf.for %j = %c0 to %n step %c1 {
-      memref.store %i, %row[%j] : memref<?xindex, strided<[1], offset: ?>>
+      %part = arith.divui %j, %parts : index
+      memref.store %part, %row[%j] : memref<?xindex, strided<[1], offset: ?>>
     }
     %own = memref.subview %last[%i] [1] [1] : memref<4xindex> to memref<1xindex, strided<[1], offset: ?>>
     scf.for %j = %c0 to %n step %c1 {

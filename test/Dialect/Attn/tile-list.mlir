@@ -2,38 +2,51 @@
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --canonicalize --cse --split-input-file | fovea-opt --split-input-file --mlir-print-local-scope | FileCheck %s
 
 // Blocks get tiles when they are free, so a loop in front lists the tiles that packed
-// sequences have, and no block gets one without a row. Each of the tiles that sequences
-// may have is of a batch, and those that there are have a place there.
+// sequences have, and no block gets one without a row. The tiles of a sequence that are of
+// one class by the keys that they see follow one another there.
 
 // CHECK-LABEL: func @listed
-// CHECK-SAME:    %[[QUERY:[^:]*]]: tensor<?x2x?x64xbf16>, %[[KEY:[^:]*]]: tensor<?x2x?x64xbf16>, %[[STARTS:[^:]*]]: tensor<?xi32>, %[[LENGTHS:[^:]*]]: tensor<?xi32>
+// CHECK-SAME:    %[[QUERY:[^:]*]]: tensor<?x2x?x64xbf16>, %[[KEY:[^:]*]]: tensor<?x2x?x64xbf16>, %[[STARTS:[^:]*]]: tensor<?xi32>, %[[LENGTHS:[^:]*]]: tensor<?xi32>, %[[OUT:[^:]*]]: tensor<?x2x?x64xbf16>
 // CHECK-DAG:   %[[ROWS:.*]] = tensor.dim %[[QUERY]], %c2
 // CHECK-DAG:   %[[BATCH:.*]] = tensor.dim %[[QUERY]], %c0
 // CHECK:       %[[MOST:.*]] = arith.ceildivsi %[[ROWS]], %c64
-// CHECK-NEXT:  %[[SIZE:.*]] = arith.muli %[[BATCH]], %[[MOST]]
-// Short are the tiles of a step, and of one more for each 4 tiles that the default machine's
-// 2 cores get each, of all heads' rows and the last tile of each batch.
-// CHECK-NEXT:  %[[ROOMROWS:.*]] = tensor.dim %[[ROOM:.*]], %c2
-// CHECK-NEXT:  %[[ALLROWS:.*]] = arith.muli %[[ROOMROWS]], %c2
-// CHECK-NEXT:  %[[OFHEADS:.*]] = arith.muli %[[SIZE]], %c2
+// There are no more tiles than the rows of the result fill, and the last one of each batch.
+// CHECK-NEXT:  %[[OUTS:.*]] = tensor.dim %[[OUT]], %c0
+// CHECK-NEXT:  %[[OUTROWS:.*]] = tensor.dim %[[OUT]], %c2
+// CHECK-NEXT:  %[[ALLROWS:.*]] = arith.muli %[[OUTS]], %[[OUTROWS]]
+// CHECK-NEXT:  %[[OFEACH:.*]] = arith.muli %[[BATCH]], %[[MOST]]
 // CHECK-NEXT:  %[[FULLTILES:.*]] = arith.divsi %[[ALLROWS]], %c64
-// CHECK-NEXT:  %[[LASTTILES:.*]] = arith.muli %[[BATCH]], %c2
-// CHECK-NEXT:  %[[SOMETILES:.*]] = arith.addi %[[FULLTILES]], %[[LASTTILES]]
-// CHECK-NEXT:  %[[TILESOFALL:.*]] = arith.minsi %[[OFHEADS]], %[[SOMETILES]]
+// CHECK-NEXT:  %[[SOMETILES:.*]] = arith.addi %[[FULLTILES]], %[[BATCH]]
+// CHECK-NEXT:  %[[SIZE:.*]] = arith.minsi %[[OFEACH]], %[[SOMETILES]]
+// Short are the tiles of a step, and of one more for each 4 tiles that the default machine's
+// 2 cores get each, of both heads.
+// CHECK-NEXT:  %[[TILESOFALL:.*]] = arith.muli %[[SIZE]], %c2
 // CHECK-NEXT:  %[[ROUNDS:.*]] = arith.floordivsi %[[TILESOFALL]], %c8
 // CHECK-NEXT:  %[[SHORTSTEPS:.*]] = arith.addi %[[ROUNDS]], %c1
 // CHECK-NEXT:  %[[SHORT:.*]] = arith.muli %[[SHORTSTEPS]], %c32
-// CHECK:       %[[HASANY:.*]] = arith.cmpi sgt, %[[SIZE]], %c0
-// CHECK-NEXT:  %[[MORE1:.*]] = arith.addi %[[SIZE]], %c1
+// CHECK:       %[[SHORTDIGITS:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK-NEXT:  %[[LEASTCLASS:.*]] = arith.addi %[[SHORTDIGITS]], %c-1
+// A batch has as many owners as there may be classes of its tiles, in which the number of
+// steps has as many digits.
+// CHECK-NEXT:  %[[TWICE:.*]] = arith.muli %[[MOST]], %c128
+// CHECK:       %[[DIGITS32:.*]] = arith.subi %c32_i32, %{{.*}} : i32
+// CHECK-NEXT:  %[[DIGITS:.*]] = arith.index_castui %[[DIGITS32]]
+// CHECK-NEXT:  %[[SEVERAL:.*]] = arith.cmpi sgt, %[[MOST]], %c1
+// CHECK-NEXT:  %[[ONEDIGIT:.*]] = arith.maxsi %[[DIGITS]], %c1
+// CHECK-NEXT:  %[[MORE2:.*]] = arith.addi %[[ONEDIGIT]], %c2
+// CHECK-NEXT:  %[[CLASSES:.*]] = arith.select %[[SEVERAL]], %[[MORE2]], %c1
+// CHECK-NEXT:  %[[HASANY:.*]] = arith.cmpi sgt, %[[SIZE]], %c0
+// CHECK-NEXT:  %[[OFBATCHES:.*]] = arith.muli %[[BATCH]], %[[CLASSES]]
+// CHECK-NEXT:  %[[MORE1:.*]] = arith.addi %[[OFBATCHES]], %c1
 // CHECK-NEXT:  %[[OWNERS:.*]] = arith.select %[[HASANY]], %[[MORE1]], %c0
 // CHECK:       %[[LIST:.*]]:3 = scf.forall (%[[W:.*]]) in (%[[OWNERS]]) shared_outs(%[[BOUT:.*]] = %{{.*}}, %[[TOUT:.*]] = %{{.*}}, %[[UOUT:.*]] = %{{.*}}) -> (tensor<?xi32>, tensor<?xi32>, tensor<1xi32>) {
-// One more than all tiles owns what is behind them.
-// CHECK-NEXT:    %[[ISEND:.*]] = arith.cmpi eq, %[[W]], %[[SIZE]]
-// CHECK-NEXT:    %[[ANYB:.*]] = arith.divsi %[[W]], %[[MOST]]
+// One more owns what is behind all tiles.
+// CHECK-NEXT:    %[[ISEND:.*]] = arith.cmpi eq, %[[W]], %[[OFBATCHES]]
+// CHECK-NEXT:    %[[ANYB:.*]] = arith.divsi %[[W]], %[[CLASSES]]
 // CHECK-NEXT:    %[[LASTB:.*]] = arith.addi %[[BATCH]], %c-1
 // CHECK-NEXT:    %[[B:.*]] = arith.minsi %[[ANYB]], %[[LASTB]]
-// CHECK-NEXT:    %[[BEFORE:.*]] = arith.muli %[[B]], %[[MOST]]
-// CHECK-NEXT:    %[[T:.*]] = arith.subi %[[W]], %[[BEFORE]]
+// CHECK-NEXT:    %[[BEFORE:.*]] = arith.muli %[[B]], %[[CLASSES]]
+// CHECK-NEXT:    %[[C:.*]] = arith.subi %[[W]], %[[BEFORE]]
 // A sequence has tiles of its own number, none of fewer than no rows.
 // CHECK:         %[[OWN:.*]] = arith.minsi %{{.*}}, %[[ROWS]]
 // CHECK-NEXT:    %[[SOME:.*]] = arith.maxsi %[[OWN]], %c0
@@ -46,30 +59,36 @@
 // CHECK-NEXT:    %[[ROW:.*]] = arith.muli %[[ANY]], %c64
 // CHECK:         tensor.extract %[[LENGTHS]][%[[B]]]
 // CHECK:         %[[END:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
-// Tiles that there are not sum nothing.
-// CHECK-NEXT:    %[[IS:.*]] = arith.cmpi slt, %[[T]], %[[TILES]]
-// CHECK-NEXT:    %[[OWNS:.*]] = arith.ori %[[IS]], %[[ISEND]]
-// CHECK-NEXT:    %[[SUMMED:.*]] = arith.select %[[OWNS]], %[[BATCH]], %c0
-// CHECK-NEXT:    %[[BEHIND:.*]] = arith.subi %[[LAST]], %[[T]]
-// CHECK-NEXT:    %[[LESS:.*]] = arith.muli %[[BEHIND]], %c64
-// CHECK-NEXT:    %[[KEYS:.*]] = arith.subi %[[END]], %[[LESS]]
-// The powers of two that so many steps of 32 keys are between, or all up to what is short.
-// CHECK-NEXT:    %[[STEPS:.*]] = arith.ceildivsi %[[KEYS]], %c32
-// CHECK-NEXT:    %[[ONE:.*]] = arith.maxsi %[[STEPS]], %c1
-// CHECK-NEXT:    %[[FULL:.*]] = arith.addi %[[ONE]], %c-1
-// CHECK-NEXT:    %[[FULL32:.*]] = arith.index_castui %[[FULL]] : index to i32
-// CHECK-NEXT:    %[[ZEROS:.*]] = math.ctlz %[[FULL32]] : i32
-// CHECK-NEXT:    %[[DIGITS:.*]] = arith.subi %c32_i32, %[[ZEROS]] : i32
-// CHECK-NEXT:    %[[POWER32:.*]] = arith.shli %c1_i32, %[[DIGITS]] : i32
-// CHECK-NEXT:    %[[POWER:.*]] = arith.index_castui %[[POWER32]] : i32 to index
+// The class has as many digits less than that of the last tile; all that is short is one.
+// CHECK-NEXT:    %[[ENDISSHORT:.*]] = arith.cmpi sle, %[[END]], %[[SHORT]]
+// CHECK-NEXT:    %[[STEPS:.*]] = arith.ceildivsi %[[END]], %c32
+// CHECK:         %[[ENDDIGITS:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK-NEXT:    %[[ENDCLASS:.*]] = arith.select %[[ENDISSHORT]], %[[LEASTCLASS]], %[[ENDDIGITS]]
+// CHECK-NEXT:    %[[CLASS:.*]] = arith.subi %[[ENDCLASS]], %[[C]]
+// CHECK-NEXT:    %[[ISSHORT:.*]] = arith.cmpi eq, %[[CLASS]], %[[LEASTCLASS]]
+// CHECK-NEXT:    %[[SHIFT:.*]] = arith.maxsi %[[CLASS]], %c0
+// CHECK-NEXT:    %[[POWER:.*]] = arith.shli %c1, %[[SHIFT]]
 // CHECK-NEXT:    %[[UPPER:.*]] = arith.muli %[[POWER]], %c32
 // CHECK-NEXT:    %[[LOWER:.*]] = arith.divsi %[[UPPER]], %c2
-// CHECK-NEXT:    %[[ISSHORT:.*]] = arith.cmpi sle, %[[KEYS]], %[[SHORT]]
+// CHECK-NEXT:    %[[EXISTS:.*]] = arith.cmpi sle, %[[LEASTCLASS]], %[[CLASS]]
 // CHECK-NEXT:    %[[ABOVE:.*]] = arith.maxsi %[[LOWER]], %[[SHORT]]
 // CHECK-NEXT:    %[[LEAST:.*]] = arith.select %[[ISSHORT]], %c-2147483648, %[[ABOVE]]
 // CHECK-NEXT:    %[[GREATEST:.*]] = arith.select %[[ISSHORT]], %[[SHORT]], %[[UPPER]]
-// A tile is behind those of other sequences that see more, also by the last digits if
-// the sequence is in front, and behind later ones of its own.
+// Its tiles are those that see more than the least, but not more than the most.
+// CHECK-NEXT:    %[[OVER:.*]] = arith.subi %[[END]], %[[GREATEST]]
+// CHECK-NEXT:    %[[OVERTILES:.*]] = arith.ceildivsi %[[OVER]], %c64
+// CHECK-NEXT:    %[[OVERSOME:.*]] = arith.minsi %[[OVERTILES]], %[[TILES]]
+// CHECK-NEXT:    %[[BEHIND:.*]] = arith.maxsi %[[OVERSOME]], %c0
+// CHECK-NEXT:    %[[FROM:.*]] = arith.subi %[[END]], %[[LEAST]]
+// CHECK-NEXT:    %[[FROMTILES:.*]] = arith.ceildivsi %[[FROM]], %c64
+// CHECK-NEXT:    %[[FROMSOME:.*]] = arith.minsi %[[FROMTILES]], %[[TILES]]
+// CHECK-NEXT:    %[[FROMALL:.*]] = arith.maxsi %[[FROMSOME]], %c0
+// CHECK-NEXT:    %[[STOP:.*]] = arith.select %[[EXISTS]], %[[FROMALL]], %[[BEHIND]]
+// Who has none sums nothing.
+// CHECK-NEXT:    %[[HAS:.*]] = arith.cmpi slt, %[[BEHIND]], %[[STOP]]
+// CHECK-NEXT:    %[[OWNS:.*]] = arith.ori %[[HAS]], %[[ISEND]]
+// CHECK-NEXT:    %[[SUMMED:.*]] = arith.select %[[OWNS]], %[[BATCH]], %c0
+// They are behind those of greater classes, and of this one if the sequence is in front.
 // CHECK-NEXT:    %[[SUMS:.*]]:2 = scf.for %[[O:.*]] = %c0 to %[[SUMMED]] step %c1 iter_args(%[[SUM:.*]] = %c0, %[[USED:.*]] = %c0)
 // CHECK:           %[[OTHERS:.*]] = arith.minsi %{{.*}}, %[[MOST]]
 // CHECK:           %[[OTHEREND:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
@@ -79,31 +98,35 @@
 // CHECK-NEXT:      %[[SEE:.*]] = arith.ceildivsi %[[MORE]], %c64
 // CHECK-NEXT:      %[[SEEN:.*]] = arith.minsi %[[SEE]], %[[OTHERS]]
 // CHECK-NEXT:      %[[AHEAD:.*]] = arith.maxsi %[[SEEN]], %c0
-// CHECK-NEXT:      %[[ISOWN:.*]] = arith.cmpi eq, %[[O]], %[[B]]
-// CHECK-NEXT:      %[[TERM:.*]] = arith.select %[[ISOWN]], %[[BEHIND]], %[[AHEAD]]
-// CHECK-NEXT:      %[[SUM1:.*]] = arith.addi %[[SUM]], %[[TERM]]
+// CHECK-NEXT:      %[[SUM1:.*]] = arith.addi %[[SUM]], %[[AHEAD]]
 // CHECK-NEXT:      %[[USED1:.*]] = arith.addi %[[USED]], %[[OTHERS]]
 // CHECK-NEXT:      scf.yield %[[SUM1]], %[[USED1]]
-// Tiles that there are not own nothing of the list. What no tile is in owns the last one
-// more: blocks ask there before they end.
-// CHECK:         %[[ONEOF:.*]] = arith.select %[[IS]], %c1, %c0
-// CHECK-NEXT:    %[[ENDPLACE:.*]] = arith.select %[[ISEND]], %[[SUMS]]#1, %c0
-// CHECK-NEXT:    %[[PLACE:.*]] = arith.select %[[IS]], %[[SUMS]]#0, %[[ENDPLACE]]
-// CHECK-NEXT:    %[[REST:.*]] = arith.subi %[[SIZE]], %[[SUMS]]#1
-// CHECK-NEXT:    %[[OWNED:.*]] = arith.select %[[ISEND]], %[[REST]], %[[ONEOF]]
+// What no tile is in owns the last one more: blocks ask there before they end. Nothing is
+// written behind the list, whatever the tensors say.
+// CHECK:         %[[COUNTED:.*]] = arith.subi %[[STOP]], %[[BEHIND]]
+// CHECK-NEXT:    %[[ALLUSED:.*]] = arith.minsi %[[SUMS]]#1, %[[SIZE]]
+// CHECK-NEXT:    %[[FIRST:.*]] = arith.select %[[ISEND]], %[[ALLUSED]], %[[SUMS]]#0
+// CHECK-NEXT:    %[[PLACE:.*]] = arith.minsi %[[FIRST]], %[[SIZE]]
+// CHECK-NEXT:    %[[WANTED:.*]] = arith.select %[[ISEND]], %[[SIZE]], %[[COUNTED]]
+// CHECK-NEXT:    %[[REST:.*]] = arith.subi %[[SIZE]], %[[PLACE]]
+// CHECK-NEXT:    %[[OWNED:.*]] = arith.minsi %[[WANTED]], %[[REST]]
 // CHECK-DAG:     %[[OWNSUSED:.*]] = arith.select %[[ISEND]], %c1, %c0
 // CHECK-DAG:     %[[ITSB:.*]] = arith.select %[[ISEND]], %c0, %[[B]]
-// CHECK-DAG:     %[[ITST:.*]] = arith.select %[[ISEND]], %c0, %[[T]]
+// CHECK-DAG:     %[[FIRSTT:.*]] = arith.subi %[[LAST]], %[[BEHIND]]
+// CHECK-DAG:     %[[ITST:.*]] = arith.select %[[ISEND]], %c0, %[[FIRSTT]]
 // CHECK:         %[[BOLD:.*]] = tensor.extract_slice %[[BOUT]][%[[PLACE]]] [%[[OWNED]]] [1]
 // CHECK-NEXT:    %[[B32:.*]] = arith.index_castui %[[ITSB]] : index to i32
 // CHECK-NEXT:    %[[BROW:.*]] = scf.for %[[E:.*]] = %c0 to %[[OWNED]] step %c1 iter_args(%[[BNEW:.*]] = %[[BOLD]])
 // CHECK-NEXT:      tensor.insert %[[B32]] into %[[BNEW]][%[[E]]]
+// Tiles come from the last one on.
 // CHECK:         %[[TOLD:.*]] = tensor.extract_slice %[[TOUT]][%[[PLACE]]] [%[[OWNED]]] [1]
-// CHECK-NEXT:    %[[T32:.*]] = arith.index_castui %[[ITST]] : index to i32
 // CHECK-NEXT:    %[[TROW:.*]] = scf.for %[[F:.*]] = %c0 to %[[OWNED]] step %c1 iter_args(%[[TNEW:.*]] = %[[TOLD]])
+// CHECK-NEXT:      %[[LESS:.*]] = arith.select %[[ISEND]], %c0, %[[F]]
+// CHECK-NEXT:      %[[T:.*]] = arith.subi %[[ITST]], %[[LESS]]
+// CHECK-NEXT:      %[[T32:.*]] = arith.index_castui %[[T]] : index to i32
 // CHECK-NEXT:      tensor.insert %[[T32]] into %[[TNEW]][%[[F]]]
 // CHECK:         %[[UOLD:.*]] = tensor.extract_slice %[[UOUT]][0] [%[[OWNSUSED]]] [1]
-// CHECK-NEXT:    %[[U32:.*]] = arith.index_castui %[[SUMS]]#1 : index to i32
+// CHECK-NEXT:    %[[U32:.*]] = arith.index_castui %[[ALLUSED]] : index to i32
 // CHECK-NEXT:    %[[UROW:.*]] = scf.for %[[G:.*]] = %c0 to %[[OWNSUSED]] step %c1 iter_args(%[[UNEW:.*]] = %[[UOLD]])
 // CHECK-NEXT:      tensor.insert %[[U32]] into %[[UNEW]][%[[G]]]
 // CHECK:         scf.forall.in_parallel {

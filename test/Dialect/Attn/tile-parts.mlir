@@ -2,26 +2,38 @@
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --canonicalize --cse --split-input-file | fovea-opt --split-input-file --mlir-print-local-scope | FileCheck %s
 
 // With a split the list of the tiles that packed sequences have (tile-list.mlir) has
-// parts of those that see more keys than others. Each tile that there may be owns the
-// items of it in the list: their batches, tiles, numbers, and how many they are; the
-// numbers of all items and of tiles with several are known everywhere, and of such a tile
-// its first item, how many there are, its batch and which tile of it it is.
+// parts of those that see more keys than others. Such tiles of a sequence have an owner of
+// their own, which has their items in the list: their batches, tiles, numbers, and how many
+// they are of each; the numbers of all items and of tiles with several are known everywhere,
+// and of such a tile its first item, how many there are, its batch and which tile of it it
+// is.
 
 // CHECK-LABEL: func @parts
 // CHECK-SAME:    %[[QUERY:[^:]*]]: tensor<?x2x?x64xbf16>, %[[KEY:[^:]*]]: tensor<?x2x?x64xbf16>, %[[STARTS:[^:]*]]: tensor<?xi32>, %[[LENGTHS:[^:]*]]: tensor<?xi32>, %[[ROOM:[^:]*]]:
-// CHECK:       %[[SIZE:.*]] = arith.muli %{{.*}}, %[[MOST:.*]] : index
+// CHECK:       %[[MOST:.*]] = arith.ceildivsi
+// CHECK:       %[[SIZE:.*]] = arith.minsi
 // 8 items are busy at once, of each head.
 // CHECK:       %[[ISANY:.*]] = arith.cmpi sgt, %[[SIZE]], %c0
 // CHECK-NEXT:  %[[SOMEITEMS:.*]] = arith.addi %[[SIZE]], %c48
 // CHECK-NEXT:  %[[ITEMS:.*]] = arith.select %[[ISANY]], %[[SOMEITEMS]], %c0
-// CHECK-NEXT:  %[[ANDEND:.*]] = arith.addi %[[SIZE]], %c1
+// CHECK:       %[[CLASSES:.*]] = arith.select %{{.*}}, %{{.*}}, %c1
+// CHECK-NEXT:  %[[ANDPARTED:.*]] = arith.addi %[[CLASSES]], %c1
+// CHECK-NEXT:  %[[OFBATCHES:.*]] = arith.muli %{{.*}}, %[[ANDPARTED]]
+// CHECK-NEXT:  %[[ANDEND:.*]] = arith.addi %[[OFBATCHES]], %c1
 // CHECK-NEXT:  %[[OWNERS:.*]] = arith.select %[[ISANY]], %[[ANDEND]], %c0
 // CHECK:       %[[LIST:.*]]:10 = scf.forall (%[[OWNER:.*]]) in (%[[OWNERS]]) shared_outs({{.*}}) -> (tensor<?xi32>, tensor<?xi32>, tensor<1xi32>, tensor<?xi32>, tensor<?xi32>, tensor<1xi32>, tensor<8xi32>, tensor<8xi32>, tensor<8xi32>, tensor<8xi32>) {
-// The tiles with keys, and the sum of these: the mean of the last tile's and the first's.
-// CHECK-NEXT:    %[[ISEND:.*]] = arith.cmpi eq, %[[OWNER]], %[[SIZE]]
-// CHECK:         %[[IS:.*]] = arith.cmpi slt
-// CHECK-NEXT:    %[[OWNS:.*]] = arith.ori %[[IS]], %[[ISEND]]
+// The last owner of a batch has its tiles with several parts, of which nothing is known yet.
+// CHECK-NEXT:    %[[ISEND:.*]] = arith.cmpi eq, %[[OWNER]], %[[OFBATCHES]]
+// CHECK:         %[[NUMBEROF:.*]] = arith.subi %[[OWNER]], %{{.*}}
+// CHECK:         %[[LASTTILE:.*]] = arith.addi %[[OWNTILES:.*]], %c-1
+// CHECK:         %[[HASTILES:.*]] = arith.cmpi slt, %[[FROM:.*]], %[[STOP:.*]] : index
+// CHECK-NEXT:    %[[ISLASTOWNER:.*]] = arith.cmpi eq, %[[NUMBEROF]], %[[CLASSES]]
+// CHECK-NEXT:    %[[ANYTILES:.*]] = arith.cmpi sgt, %[[OWNTILES]], %c0
+// CHECK-NEXT:    %[[ISPARTED:.*]] = arith.andi %[[ISLASTOWNER]], %[[ANYTILES]]
+// CHECK-NEXT:    %[[OWNSTILES:.*]] = arith.ori %[[HASTILES]], %[[ISPARTED]]
+// CHECK-NEXT:    %[[OWNS:.*]] = arith.ori %[[OWNSTILES]], %[[ISEND]]
 // CHECK-NEXT:    %[[SUMMED:.*]] = arith.select %[[OWNS]], %{{.*}}, %c0
+// The tiles with keys, and the sum of these: the mean of the last tile's and the first's.
 // CHECK-NEXT:    %[[ALL:.*]]:2 = scf.for {{.*}} = %c0 to %[[SUMMED]] step %c1 iter_args(%[[N:.*]] = %c0, %[[T:.*]] = %c0)
 // CHECK:           %[[END:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
 // CHECK-NEXT:      %[[KEYS:.*]] = arith.maxsi %[[END]], %c0
@@ -58,8 +70,7 @@
 // The tiles that are in front of one, those with several parts first.
 // CHECK:         %[[SUMS:.*]]:6 = scf.for
 // CHECK:           %[[ISFRONT:.*]] = arith.cmpi slt
-// CHECK:           %[[ISOWN:.*]] = arith.cmpi eq
-// CHECK-NEXT:      %[[BEFORE:.*]] = arith.select %[[ISOWN]]
+// CHECK:           %[[BEFORE:.*]] = arith.maxsi %{{.*}}, %c0
 // CHECK-NEXT:      %[[EIGHTH:.*]] = arith.divsi %[[TARGET]], %c8
 // CHECK-NEXT:      %[[LIMIT:.*]] = arith.addi %[[TARGET]], %[[EIGHTH]]
 // CHECK:           %[[HAS:.*]] = arith.cmpi slt, %[[LIMIT]], %[[OTHERKEYS:.*]] : index
@@ -78,22 +89,47 @@
 // CHECK-NEXT:      %[[THEIRSBEFORE1:.*]] = arith.addi %{{.*}}, %[[THEIRSBEFORE]]
 // CHECK-NEXT:      scf.yield %{{.*}}, %{{.*}}, %[[SEVERAL1]], %[[SEVERALBEFORE1]], %[[THEIRS1]], %[[THEIRSBEFORE1]]
 // An item that is a tile's only one is behind all parts.
-// CHECK:         %[[ISPARTED:.*]] = arith.andi %[[IS]], %{{.*}} : i1
-// CHECK-NEXT:    %[[NUMBER:.*]] = arith.select %[[ISPARTED]], %[[OWNPARTS:.*]], %c1
-// CHECK-NEXT:    %[[OWNED:.*]] = arith.muli %{{.*}}, %[[NUMBER]]
-// CHECK-NEXT:    %[[OWN:.*]] = arith.muli %[[LATER:.*]], %[[OWNPARTS]]
-// CHECK-NEXT:    %[[FIRST:.*]] = arith.addi %[[SUMS]]#5, %[[OWN]]
+// CHECK:         %[[OWNSEVERAL:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
+// CHECK:         arith.divui
+// CHECK-NEXT:    %[[OWNPARTS:.*]] = arith.index_castui
+// CHECK-NEXT:    %[[PARTSOF:.*]] = arith.select %[[ISPARTED]], %[[OWNPARTS]], %c1
+// CHECK-NEXT:    %[[FROMWHOLE:.*]] = arith.maxsi %[[FROM]], %[[OWNSEVERAL]]
+// CHECK-NEXT:    %[[BEHIND:.*]] = arith.select %[[ISPARTED]], %c0, %[[FROMWHOLE]]
+// CHECK-NEXT:    %[[OWNITEMS:.*]] = arith.muli %[[OWNSEVERAL]], %[[OWNPARTS]]
+// CHECK-NEXT:    %[[LEFTTILES:.*]] = arith.subi %[[STOP]], %[[BEHIND]]
+// CHECK-NEXT:    %[[WHOLETILES:.*]] = arith.maxsi %[[LEFTTILES]], %c0
+// CHECK-NEXT:    %[[OWNED:.*]] = arith.select %[[ISPARTED]], %[[OWNITEMS]], %[[WHOLETILES]]
 // CHECK-NEXT:    %[[ONLY:.*]] = arith.addi %[[SUMS]]#4, %[[SUMS]]#0
-// CHECK-NEXT:    %[[AT:.*]] = arith.select %[[ISPARTED]], %[[FIRST]], %[[ONLY]]
+// CHECK-NEXT:    %[[AT:.*]] = arith.select %[[ISPARTED]], %[[SUMS]]#5, %[[ONLY]]
 // CHECK-NEXT:    %[[WHOLES:.*]] = arith.subi %[[SUMS]]#1, %[[SUMS]]#2
-// CHECK-NEXT:    %[[USED:.*]] = arith.addi %[[WHOLES]], %[[SUMS]]#4
-// CHECK-NEXT:    %[[ENDPLACE:.*]] = arith.select %[[ISEND:.*]], %[[USED]], %c0
-// CHECK-NEXT:    %[[PLACE:.*]] = arith.select %[[IS]], %[[AT]], %[[ENDPLACE]]
-// CHECK-NEXT:    %[[REST:.*]] = arith.subi %[[ITEMS]], %[[USED]]
-// CHECK-NEXT:    %[[COUNTOF:.*]] = arith.select %[[ISEND]], %[[REST]], %[[OWNED]]
-// CHECK:         %[[PARTED:.*]] = arith.addi %[[SUMS]]#3, %[[LATER]]
-// CHECK-NEXT:    %[[PARTEDPLACE:.*]] = arith.select %[[ISPARTED]], %[[PARTED]], %c0
-// CHECK-NEXT:    %[[PARTEDCOUNT:.*]] = arith.select %[[ISPARTED]], %c1, %c0
+// CHECK-NEXT:    %[[SUMOFALL:.*]] = arith.addi %[[WHOLES]], %[[SUMS]]#4
+// CHECK-NEXT:    %[[USED:.*]] = arith.minsi %[[SUMOFALL]], %[[ITEMS]]
+// CHECK-NEXT:    %[[ANYPLACE:.*]] = arith.select %[[ISEND]], %[[USED]], %[[AT]]
+// CHECK-NEXT:    %[[PLACE:.*]] = arith.minsi %[[ANYPLACE]], %[[ITEMS]]
+// CHECK-NEXT:    %[[WANTED:.*]] = arith.select %[[ISEND]], %[[ITEMS]], %[[OWNED]]
+// CHECK-NEXT:    %[[REST:.*]] = arith.subi %[[ITEMS]], %[[PLACE]]
+// CHECK-NEXT:    %[[COUNTOF:.*]] = arith.minsi %[[WANTED]], %[[REST]]
+// CHECK:         %[[PARTEDPLACE:.*]] = arith.select %[[ISPARTED]], %[[SUMS]]#3, %c0
+// CHECK-NEXT:    %[[PARTEDCOUNT:.*]] = arith.select %[[ISPARTED]], %[[OWNSEVERAL]], %c0
+// Items of one tile follow one another, from the last tile on: an item is a part of the one
+// that the quotient says, of the number that is left.
+// CHECK:         scf.for %{{.*}} = %c0 to %[[COUNTOF]]
+// CHECK:         scf.for %[[ITEM:.*]] = %c0 to %[[COUNTOF]]
+// CHECK-NEXT:      %[[ITEM32:.*]] = arith.index_cast %[[ITEM]]
+// CHECK-NEXT:      %[[PARTSOF32:.*]] = arith.index_cast %[[PARTSOF]]
+// CHECK-NEXT:      %[[TILE32:.*]] = arith.divui %[[ITEM32]], %[[PARTSOF32]]
+// CHECK-NEXT:      %[[TILE:.*]] = arith.index_castui %[[TILE32]]
+// CHECK-NEXT:      %[[LESSTILES:.*]] = arith.select %[[ISEND]], %c0, %[[TILE]]
+// CHECK-NEXT:      arith.subi %{{.*}}, %[[LESSTILES]]
+// CHECK:         scf.for %[[PARTITEM:.*]] = %c0 to %[[COUNTOF]]
+// CHECK:           %[[LESSPARTS:.*]] = arith.muli %{{.*}}, %[[PARTSOF]]
+// CHECK-NEXT:      arith.subi %[[PARTITEM]], %[[LESSPARTS]]
+// CHECK:         scf.for %[[PARTEDTILE:.*]] = %c0 to %[[PARTEDCOUNT]]
+// CHECK-NEXT:      %[[ITEMSBEFORE:.*]] = arith.muli %[[PARTEDTILE]], %[[PARTSOF]]
+// CHECK-NEXT:      arith.addi %[[PLACE]], %[[ITEMSBEFORE]]
+// CHECK-COUNT-2: scf.for %{{.*}} = %c0 to %[[PARTEDCOUNT]]
+// CHECK:         scf.for %[[ANYTILE:.*]] = %c0 to %[[PARTEDCOUNT]]
+// CHECK-NEXT:      arith.subi %[[LASTTILE]], %[[ANYTILE]]
 // CHECK:         scf.forall.in_parallel {
 // CHECK-COUNT-2:   tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[PLACE]]] [%[[COUNTOF]]] [1]
 // CHECK-NEXT:      tensor.parallel_insert_slice %{{.*}} into %{{.*}}[0] [%[[ENDCOUNT:.*]]] [1] : tensor<?xi32> into tensor<1xi32>

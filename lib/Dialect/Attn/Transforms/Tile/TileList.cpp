@@ -65,7 +65,7 @@ private:
   /// Emits `value` of the slice for a batch, and one of its tiles.
   OpFoldResult emit(IndexMath &math, Value value, Value batch,
                     OpFoldResult tile);
-  OpFoldResult countItems(IndexMath &math);
+  OpFoldResult countTiles(IndexMath &math);
   OpFoldResult countClasses(IndexMath &math);
   OpFoldResult countDigits(IndexMath &math, OpFoldResult keys);
   KeyClass getClass(IndexMath &math, OpFoldResult keys, OpFoldResult smaller);
@@ -99,17 +99,19 @@ private:
   scf::ForallOp loop;
   int64_t queryTile, split;
   /// The rows of a batch, and the keys that a tile sees.
-  Value rows, begin, end;
+  BatchRows rows;
+  Value begin, end;
   /// What these are computed by.
   ItemSlice slice;
   /// Where keys are split.
   std::optional<PartedTiles> parted;
   /// The queries of a tile.
   int64_t queries = 0;
-  /// The batches, the tiles that one may have at most, and all may have, the
-  /// most keys of tiles that need no order, and how many own what tables have
-  /// of a batch.
-  OpFoldResult batches, mostTiles, size, shortKeys, owners;
+  /// The batches, the tiles that one may have at most, and all may have, and
+  /// how many own what tables have of a batch.
+  OpFoldResult batches, mostTiles, size, owners;
+  /// The most keys of tiles that need no order, and the digits of their class.
+  OpFoldResult shortKeys, shortDigits;
   int64_t keyTile = 0;
   /// By item, and, the same for all tiles, the numbers of items and of those
   /// tiles that have several parts.
@@ -141,10 +143,11 @@ bool ListedLoop::analyze() {
           getAsIndexOpFoldResult(loop.getContext(), {1, 1, queryTile})) ||
       !llvm::all_of(loop.getMixedLowerBound(), isZeroInteger))
     return false;
-  rows = getRowsOfBatch(loop);
+  std::optional<BatchRows> found = getRowsOfBatch(loop);
   auto keys = loop.getBody()->getOps<scf::ForOp>();
-  if (!rows || keys.empty())
+  if (!found || keys.empty())
     return false;
+  rows = *found;
   resolveSizes(loop);
   scf::ForOp first = *keys.begin();
   begin = first.getLowerBound();
@@ -159,12 +162,13 @@ bool ListedLoop::analyze() {
   if (parted)
     queries = parted->getQueries();
   // A batch's rows are those of all its tiles.
-  if (!slice.collect(rows) || slice.getDims() != ArrayRef<int64_t>{kBatch} ||
+  if (!slice.collect(rows.count) ||
+      slice.getDims() != ArrayRef<int64_t>{kBatch} ||
       llvm::none_of(slice.getOps(), llvm::IsaPred<tensor::ExtractOp>) ||
       !slice.collect(begin) || !slice.collect(end) ||
       llvm::is_contained(slice.getDims(), kHead))
     return false;
-  return slice.areRepeated({rows, begin, end});
+  return slice.areRepeated({rows.count, begin, end});
 }
 
 OpFoldResult ListedLoop::emit(IndexMath &math, Value value, Value batch,
@@ -178,18 +182,18 @@ OpFoldResult ListedLoop::emit(IndexMath &math, Value value, Value batch,
   return mapping.lookupOrDefault(value);
 }
 
-/// Returns the most items that there may be: rows of all heads fill tiles, but
-/// for the last one of each batch.
-OpFoldResult ListedLoop::countItems(IndexMath &math) {
-  Value out = loop.getOutputs().front();
+/// Returns the most tiles that all batches may have: their rows, which are
+/// written apart, fill them, but for the last one of each batch.
+OpFoldResult ListedLoop::countTiles(IndexMath &math) {
+  Value out = loop.getTiedOpOperand(cast<BlockArgument>(rows.result))->get();
   auto getSize = [&](int64_t dim) {
     return tensor::getMixedSize(math.getBuilder(), loop.getLoc(), out, dim);
   };
-  OpFoldResult rows = math.mul(getSize(1), getSize(2));
-  OpFoldResult heads = loop.getMixedUpperBound()[kHead];
-  return math.min(math.mul(size, heads),
-                  math.add(math.truncDiv(rows, math.constant(queryTile)),
-                           math.mul(batches, heads)));
+  OpFoldResult all = math.mul(math.mul(getSize(kBatch), getSize(rows.dim)),
+                              math.constant(rows.ofQuery));
+  return math.min(
+      math.mul(batches, mostTiles),
+      math.add(math.truncDiv(all, math.constant(queryTile)), batches));
 }
 
 /// Returns how many classes the tiles of a batch may have: one more than its
@@ -219,25 +223,25 @@ KeyClass ListedLoop::getClass(IndexMath &math, OpFoldResult keys,
                               OpFoldResult smaller) {
   OpBuilder &builder = math.getBuilder();
   OpFoldResult zero = math.constant(0), one = math.constant(1);
-  OpFoldResult last = math.sub(countDigits(math, shortKeys), one);
-  OpFoldResult own = math.select(math.lessEqual(keys, shortKeys), last,
+  OpFoldResult own = math.select(math.lessEqual(keys, shortKeys), shortDigits,
                                  countDigits(math, keys));
   OpFoldResult digits = math.sub(own, smaller),
-               isShort = math.equal(digits, last);
+               isShort = math.equal(digits, shortDigits);
   Value power =
       arith::ShLIOp::create(builder, math.getLoc(), math.materialize(one),
                             math.materialize(math.max(digits, zero)));
   OpFoldResult all = math.mul(power, math.constant(keyTile)),
                half = math.truncDiv(all, math.constant(2)),
                none = math.constant(std::numeric_limits<int32_t>::min());
-  return {math.lessEqual(last, digits),
+  return {math.lessEqual(shortDigits, digits),
           math.select(isShort, none, math.max(half, shortKeys)),
           math.select(isShort, shortKeys, all)};
 }
 
 BatchTiles ListedLoop::getTiles(IndexMath &math, Value batch) {
   OpFoldResult zero = math.constant(0), one = math.constant(1);
-  OpFoldResult rowsOfBatch = math.max(emit(math, rows, batch, zero), zero);
+  OpFoldResult rowsOfBatch =
+      math.max(emit(math, rows.count, batch, zero), zero);
   BatchTiles tiles;
   tiles.count =
       math.min(math.ceilDiv(rowsOfBatch, math.constant(queryTile)), mostTiles);
@@ -387,8 +391,11 @@ SmallVector<TableRange> ListedLoop::emitOwned(OpBuilder &builder, Value owner) {
                         math.add(sums.parts, sums.before));
     all = math.add(math.sub(sums.tiles, sums.parted), sums.parts);
   }
-  place = math.select(isEnd, all, place);
-  count = math.select(isEnd, math.sub(getMostItems(math), all), count);
+  // Of rows that are not written apart there may be more tiles.
+  OpFoldResult most = getMostItems(math);
+  all = math.min(all, most);
+  place = math.min(math.select(isEnd, all, place), most);
+  count = math.min(math.select(isEnd, most, count), math.sub(most, place));
   auto get = [&](OpFoldResult value) {
     return math.select(isEnd, zero, value);
   };
@@ -515,13 +522,14 @@ scf::ForallOp ListedLoop::rewrite(RewriterBase &rewriter) {
   SmallVector<OpFoldResult> upper = loop.getMixedUpperBound();
   batches = upper[kBatch];
   mostTiles = math.ceilDiv(upper[kTile], math.constant(queryTile));
-  size = math.mul(batches, mostTiles);
+  size = countTiles(math);
   // What a loop around this one computes is not known in front of it.
   OpFoldResult shortSteps = math.constant(1);
   if (slice.getRoot() == loop)
-    shortSteps = countShortSteps(math, countItems(math),
+    shortSteps = countShortSteps(math, math.mul(size, upper[kHead]),
                                  machine::getTargetOrDefault(loop).getCores());
   shortKeys = math.mul(shortSteps, math.constant(keyTile));
+  shortDigits = math.sub(countDigits(math, shortKeys), math.constant(1));
   emitTables(rewriter);
   OpFoldResult one = math.constant(1);
   upper[kBatch] = one;

@@ -12,9 +12,15 @@
 //                       the last one
 //   keys[b, t]          end[b] - (tiles[b] - 1 - t) * the queries of a tile, as
 //                       under a causal mask
-//   batch[w], tile[w]   those of item w: by the binary digits of the number of
-//                       steps that see keys[b, t], where these are not few,
-//                       then by batches
+//   batch[w], tile[w]   those of item w: by the class of keys[b, t], the binary
+//                       digits of the number of steps that see them, of which
+//                       few are one class, then by batches
+//
+// The tiles of a batch in one class follow one another, and a program of the
+// loop finds where: behind those of greater classes, and of that of batches in
+// front, which are sums over batches. So it does not matter how many tiles the
+// longest sequence may have; how many all have is bounded by the rows that they
+// write.
 //
 // Where keys are split, into n parts that keep a machine busy at once, tiles
 // that see more than `target` keys are several items, which come first:

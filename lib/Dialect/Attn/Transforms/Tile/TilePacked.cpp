@@ -614,23 +614,29 @@ void fovea::attn::fuseGatherOfKeys(RewriterBase &rewriter, scf::ForallOp loop,
   eraseIfUnused(rewriter, *gather);
 }
 
-Value fovea::attn::getRowsOfBatch(scf::ForallOp loop) {
-  Value found;
+std::optional<BatchRows> fovea::attn::getRowsOfBatch(scf::ForallOp loop) {
+  std::optional<BatchRows> found;
   for (Operation &op : loop.getTerminator().getYieldingOps()) {
     auto insertion = dyn_cast<tensor::ParallelInsertSliceOp>(op);
     if (!insertion)
-      return {};
-    Value all;
-    for (Value size : insertion.getSizes()) {
+      return std::nullopt;
+    std::optional<BatchRows> own;
+    for (auto [dim, known] : llvm::enumerate(insertion.getMixedSizes())) {
+      auto size = dyn_cast<Value>(known);
+      if (!size)
+        continue;
+      std::optional<int64_t> ofQuery = 1;
       // Those of the queries of a group's heads are as many times more.
-      if (auto quotient = size.getDefiningOp<arith::DivSIOp>())
+      if (auto quotient = size.getDefiningOp<arith::DivSIOp>()) {
+        ofQuery = getConstantIntValue(quotient.getRhs());
         size = quotient.getLhs();
-      if (Value rows = getAllAndFirst(size).first)
-        all = rows;
+      }
+      if (Value rows = getAllAndFirst(size).first; rows && ofQuery)
+        own = {rows, *ofQuery, insertion.getDest(), int64_t(dim)};
     }
-    if (!all || (found && all != found))
-      return {};
-    found = all;
+    if (!own || (found && own->count != found->count))
+      return std::nullopt;
+    found = own;
   }
   return found;
 }

@@ -40,10 +40,20 @@ void fuseGathers(mlir::RewriterBase &rewriter, mlir::scf::ForallOp loop);
 void fuseGatherOfKeys(mlir::RewriterBase &rewriter, mlir::scf::ForallOp loop,
                       mlir::Value keys);
 
-/// Returns the number of rows of a batch, as `fuseScatter` has found it, if an
-/// iteration of `loop` writes to all of its results some of these from one on;
-/// else null.
-mlir::Value getRowsOfBatch(mlir::scf::ForallOp loop);
+/// The rows of a batch.
+struct BatchRows {
+  mlir::Value count;
+  /// How many a query has.
+  int64_t ofQuery;
+  /// A result of the loop, as its body has it, and the dimension along which
+  /// this has the queries of all batches.
+  mlir::Value result;
+  int64_t dim;
+};
+
+/// Returns the rows of a batch, as `fuseScatter` has found them, if an
+/// iteration of `loop` writes to all of its results some of these from one on.
+std::optional<BatchRows> getRowsOfBatch(mlir::scf::ForallOp loop);
 
 } // namespace fovea::attn
 
