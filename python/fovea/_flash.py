@@ -5,6 +5,7 @@ gathers of rows."""
 
 from __future__ import annotations
 
+import functools
 import operator
 
 import torch
@@ -12,11 +13,13 @@ from torch import Tensor
 
 from . import _append, _attention, _flex, _ragged
 from ._flash_options import Options, note_writes, read_window
-from ._memo import Arguments
+from ._memo import Arguments, is_watched
 from ._values import Number
 
 __all__ = ["flash_attn_func", "flash_attn_varlen_func",
            "flash_attn_with_kvcache"]
+
+_HALVES = (torch.float16, torch.bfloat16)
 
 #: The type of caches of 8 bits.
 _SMALL = torch.float8_e4m3fn
@@ -138,16 +141,21 @@ def flash_attn_varlen_func(
     that belong to no sequence, or do not count, are 0.
     """
     wants_lse = return_softmax_lse or return_attn_probs
+    has_same_starts = cu_seqlens_k is cu_seqlens_q
     arguments = Arguments(
-        "packed", (q, k, v, s_aux, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k, qv,
+        "packed", (q, k, v, s_aux, cu_seqlens_q,
+                   None if has_same_starts else cu_seqlens_k, seqused_q, seqused_k, qv,
                    q_descale, k_descale, v_descale), window_size, softmax_scale, causal,
         attention_chunk, softcap, num_splits, pack_gqa, deterministic, sm_margin,
-        wants_lse)
+        wants_lse, has_same_starts)
     if arguments.known:
-        keys = _ragged.find_keys(q, cu_seqlens_q, cu_seqlens_k, seqused_q, None,
-                                 *read_window(window_size, causal), attention_chunk)
+        tensors = arguments.tensors
+        if not _gathers_packed(q, k, v, s_aux, cu_seqlens_q):
+            tensors += tuple(_ragged.find_keys(
+                q, cu_seqlens_q, cu_seqlens_k, seqused_q, None,
+                *read_window(window_size, causal), attention_chunk))
         output, lse = arguments.known.run(
-            *(x.transpose(0, 1)[None] for x in (q, k, v)), (*arguments.tensors, *keys))
+            *(x.transpose(0, 1)[None] for x in (q, k, v)), tensors)
         output = output[0].transpose(0, 1)
         return (output, lse[0]) if wants_lse else output
     _refuse(qv=qv, q_descale=q_descale, k_descale=k_descale,
@@ -168,6 +176,11 @@ def flash_attn_varlen_func(
     _check_integers("seqused_k", seqused_k, batch, q.device)
     options = Options(q, softmax_scale, causal, window_size, attention_chunk,
                       softcap, num_splits, pack_gqa, sm_margin, s_aux, wants_lse)
+    if not is_watched() and not torch._C._is_any_autocast_enabled() and (
+            _gathers_packed(q, k, v, s_aux, cu_seqlens_q)):
+        output, lse = _attend_packed(options, q, k, v, cu_seqlens_q, cu_seqlens_k,
+                                     seqused_q, seqused_k, arguments)
+        return (output, lse) if wants_lse else output
     first_key, end_key = options.find_keys(q, cu_seqlens_q,
                                            cu_seqlens_k, seqused_q, seqused_k)
     masks = [lambda b, h, i, j: j >= first_key[i],
@@ -380,6 +393,61 @@ def _clear_rows(starts, used, *tensors):
     sequence, place = _append.find_places(tensors[0].shape, starts, used.device)
     counts = (place < used[sequence])[:, None, None]
     return [torch.where(counts, x, 0) for x in tensors]
+
+
+#: Sequences with fewer queries and keys than a tile has, without a group of heads, fill
+#: it badly by themselves; where the keys of each query are searched, several are in
+#: one, which so many queries make up for.
+_TILE, _MANY = 128, 4096
+
+#: The most features for which blocks of a GPU get tiles from a list, which has none
+#: that no sequence has.
+_MOST_LISTED = 128
+
+
+@functools.cache
+def _lists_tiles(device):
+    """Returns True if blocks of a device get tiles from a list."""
+    return device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == 9
+
+
+def _gathers_packed(q, k, v, sinks, cu_seqlens_q):
+    """Returns True if a graph shall read the keys of each sequence where they lie
+    packed, so that those of each query need no search. It has no gradients."""
+    count, kv_count = q.shape[0], k.shape[0]
+    sequences = cu_seqlens_q.shape[0] - 1
+    return (_lists_tiles(q.device) and q.dtype in _HALVES and count and kv_count
+            and sequences and max(q.shape[2], v.shape[2]) <= _MOST_LISTED
+            and (q.shape[1] > k.shape[1] or count < _MANY
+                 or max(count, kv_count) >= _TILE * sequences)
+            and not (torch.is_grad_enabled() and any(
+                x is not None and x.requires_grad for x in (q, k, v, sinks))))
+
+
+def _attend_packed(options, q, k, v, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k,
+                   arguments):
+    """Attends to packed keys of at least one sequence, read where they lie. Returns the
+    output and the log-sum-exp in the shapes of the public function."""
+    def count(b):
+        # A query of no sequence sees no key.
+        own = cu_seqlens_k[b + 1] - cu_seqlens_k[b]
+        return own if seqused_k is None else torch.minimum(seqused_k[b], own)
+
+    def position(b, i):
+        if seqused_q is None:
+            return i + count(b) - (cu_seqlens_q[b + 1] - cu_seqlens_q[b])
+        return i + count(b) - seqused_q[b]
+
+    masks = [lambda b, h, i, j: j < count(b)]
+    if seqused_q is not None:
+        masks.append(lambda b, h, i, j: i < seqused_q[b])
+    masks += options.make_masks(position)
+    gathers = {"starts": cu_seqlens_q, "key_starts": cu_seqlens_k,
+               "key_used": seqused_k}
+    output, lse = options.attend_rows(
+        *(x.transpose(0, 1)[None] for x in (q, k, v)), masks, gathers, (seqused_q,),
+        arguments)
+    return output[0].transpose(0, 1), lse[0] if options.wants_lse else None
 
 
 def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,

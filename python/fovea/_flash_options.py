@@ -175,7 +175,7 @@ class Options:
 
     def attend_rows(self, query, key, value, masks, gathers, read, arguments):
         """Attention whose rows a graph gathers, see `GatherTracer`. `read` is what masks
-        read beside positions: tensors, numbers, or None."""
+        read beside positions and what gathers read: tensors, numbers, or None."""
         call = None
         if not is_watched():
             call = self._open_rows(query, key, value, gathers, read)
@@ -183,18 +183,19 @@ class Options:
         if not found:
             return self._trace_rows(query, key, value, masks, gathers, call)
         arguments.keep(call)
-        note_writes(key, value, gathers["new"] is not None)
+        note_writes(key, value, gathers.get("new") is not None)
         return found
 
     def _open_rows(self, query, key, value, gathers, read):
         """Returns the call, None if it cannot be kept in a memo."""
-        new = gathers["new"]
+        new = gathers.get("new")
         given = [*read, self.sinks, self.key_scale,
                  *(x for name, x in gathers.items() if name != "new"),
                  *(() if new is None else new.operands)]
         note, tensors, places = [*self._note("rows")], [query, key, value], {}
+        knows_lengths = "key_starts" not in gathers
         for x in tensors:
-            note += describe(x)
+            note += describe(x) if knows_lengths else _describe_packed(x)
         for x in given:
             if not isinstance(x, Tensor):
                 note.append(x)
@@ -203,7 +204,7 @@ class Options:
             if at < len(tensors):
                 note.append((at,))  # A number would be an operand.
                 continue
-            note.append(describe(x))
+            note.append(describe(x) if knows_lengths else (x.dtype, x.device))
             tensors.append(x)
         if any(type(x) not in PLAIN for x in tensors):
             return None
@@ -227,8 +228,13 @@ class Options:
             call.note(text, tracer.captures, tracer.lifted, False, self.wants_lse, None)
         results = _operator.attention(query, key, value, tracer.captures,
                                       tracer.numbers, text, False, False)
-        note_writes(key, value, gathers["new"] is not None)
+        note_writes(key, value, gathers.get("new") is not None)
         return results
+
+
+def _describe_packed(x):
+    """Returns what a text may depend on of packed rows."""
+    return x.shape[1], x.shape[3], x.dtype, x.device
 
 
 def note_writes(key, value, appends):

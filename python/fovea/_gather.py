@@ -1,7 +1,7 @@
 # Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Graphs of attention whose rows lie elsewhere: keys in pages or in slots of a
-cache, queries of several lengths packed one after another.
+cache, queries, or queries and keys, of several lengths packed one after another.
 
 Where a row lies is part of the graph: a `linalg.generic` that reads the row by
 `tensor.extract`, in front of `attn.attention` for queries, keys and values, and
@@ -25,11 +25,17 @@ class GatherTracer(Tracer):
     """Traces the mods of one attention and writes the graph with its gathers.
 
     query: `[B, H, Sq, D]`, or with `starts` `[1, H, T, D]`.
-    key, value: `[pages, page, Hkv, D]` with `pages`, else `[slots, S, Hkv, D]`.
+    key, value: `[pages, page, Hkv, D]` with `pages`, `[1, Hkv, Tk, D]` with
+        `key_starts`, else `[slots, S, Hkv, D]`.
     pages: `[B, P]`, the pages of each sequence.
     slots: `[B]`, the slot of each sequence.
     starts: `[B + 1]`, the first query of each sequence; longest: queries that no
         sequence exceeds.
+    key_starts: `[B + 1]`, beside `starts` and without `longest`, the first key of
+        each sequence; key_used: `[B]`, how many of its keys count, if not all do.
+        Queries of no sequence are two more, without keys: number B has those in
+        front of all others, number B + 1 those behind. The text depends on no
+        length, nor on B.
     new: `NewRows` that are written to key and value, and rotate queries.
     value_scale: `[B, Hkv]`, a factor of all values of a head.
 
@@ -38,13 +44,21 @@ class GatherTracer(Tracer):
     """
 
     def __init__(self, query, key, value, *, pages=None, slots=None, starts=None,
-                 longest=None, new=None, value_scale=None):
+                 longest=None, key_starts=None, key_used=None, new=None,
+                 value_scale=None):
         super().__init__(query, key, value, has_gradients=False)
         self._known = {}
         self._pages = self.enter("page_table", pages)
         self._slots = self.enter("cache_batch_idx", slots)
         self._starts = self.enter("cu_seqlens_q", starts)
+        self._key_starts = self.enter("cu_seqlens_k", key_starts)
+        self._key_used = self.enter("seqused_k", key_used)
+        self._new = self._value_scale = None
         heads = query.shape[1]
+        if key_starts is not None:
+            self._sizes = (None, heads, None, None)
+            self.runs = False
+            return
         batch, length = query.shape[0], query.shape[2]
         if starts is not None:
             batch, length = starts.shape[0] - 1, longest
@@ -80,20 +94,22 @@ class GatherTracer(Tracer):
         query, key, value = (self._inputs[name]
                              for name in ("query", "key", "value"))
         is_packed = self._starts is not None
-        heads, kv_heads = int(query.shape[1]), int(key.shape[2])
+        has_packed_keys = self._key_starts is not None
+        heads = int(query.shape[1])
+        kv_heads = int(key.shape[1 if has_packed_keys else 2])
         size, value_size = int(key.shape[3]), int(value.shape[3])
         page = "?" if self._pages is None else int(key.shape[1])
-        length = write_length(self._sizes[2], self.device.type == "cuda")
+        length = "?"
+        if not has_packed_keys:
+            length = write_length(self._sizes[2], self.device.type == "cuda")
         # Several queries of packed sequences are read where they lie, whatever
         # their number.
         if is_packed and length != "1":
             length = "?"
-        types = {
-            "query": self._write_input(query, "?" if is_packed else length),
-            "key": f"tensor<?x{page}x{kv_heads}x{size}x{ELEMENTS[key.dtype]}>",
-            "value": f"tensor<?x{page}x{kv_heads}x{value_size}x"
-                     f"{ELEMENTS[value.dtype]}>",
-        }
+        types = {"query": self._write_input(query, "?" if is_packed else length)}
+        for name, tensor, features in (("key", key, size), ("value", value, value_size)):
+            types[name] = self._write_input(tensor) if has_packed_keys else (
+                f"tensor<?x{page}x{kv_heads}x{features}x{ELEMENTS[tensor.dtype]}>")
         types.update((name, operand.type)
                      for name, operand in self._names.items())
         written = ("key", "value") if self._new is not None else ()
@@ -183,6 +199,12 @@ class GatherTracer(Tracer):
                      "%batch = arith.subi %bounds, %c1 : index"]
         else:
             batch = ["%batch = tensor.dim %query, %c0 : !query"]
+        if self._key_starts is not None:
+            name = self._starts.name
+            return [f"%bounds = tensor.dim %{name}, %c0 : !{name}",
+                    "%sequences = arith.subi %bounds, %c1 : index",
+                    "%batch = arith.addi %bounds, %c1 : index",
+                    "%length = tensor.dim %key, %c2 : !key"]
         return [*batch, "%length = tensor.dim %key, %c1 : !key"]
 
     def _write_keys(self, name, source, type, has_many):
@@ -190,6 +212,10 @@ class GatherTracer(Tracer):
         number of a page is clamped to the cache: behind a sequence's length,
         tables may hold anything. Where a slot is a sequence's own, and it may have many
         queries, it is a view."""
+        if self._key_starts is not None:
+            return [f"%{name}_room = tensor.empty(%batch, %length) : !{name}",
+                    self._write_copies({name: source}, {name: type}, True,
+                                       self._write_key_place())]
         body = []
         if self._pages is not None:
             body += ["%column = arith.divui %j, %page : index",
@@ -243,15 +269,18 @@ class GatherTracer(Tracer):
         """Returns packed queries as a batch, as many for each sequence as the longest
         one has. Many are copied by a loop, so that the compiler knows the rows that
         are not there."""
-        sizes = ["%tokens = tensor.dim %query, %c2 : !query",
-                 # No sequence has more, whatever the call says.
-                 *_clamp("rows", "%number0", "%tokens")]
+        sizes = ["%tokens = tensor.dim %query, %c2 : !query"]
+        if self._key_starts is None:
+            # No sequence has more, whatever the call says.
+            sizes += _clamp("rows", "%number0", "%tokens")
         is_copy = has_many and (self._new is None or not self._new.turns)
         if is_copy:
-            return [*sizes, "%queries_room = tensor.empty(%batch, %rows) : !queries",
-                    self._write_copies({"queries": "query"}, {"queries": type}, True)]
+            return [*sizes,
+                    f"%queries_room = tensor.empty(%batch, {self._most}) : !queries",
+                    self._write_copies({"queries": "query"}, {"queries": type}, True,
+                                       self._write_query_place())]
         row, result = self._write_read("%c0, %h, %row")
-        room = "%batch, %rows" if has_many else "%batch"
+        room = f"%batch, {self._most}" if has_many else "%batch"
         return [*sizes, "%last_query = arith.subi %tokens, %c1 : index",
                 f"%queries_room = tensor.empty({room}) : !queries",
                 _write_generic("queries", type, "bhid", [
@@ -281,12 +310,56 @@ class GatherTracer(Tracer):
         rooms = [f"%{name}_room = tensor.empty(%c1, %tokens) : !{name}"
                  for name in padded]
         return [*rooms, self._write_copies(padded, {
-            name: types[source] for name, source in padded.items()}, False)]
+            name: types[source] for name, source in padded.items()}, False,
+            self._write_query_place())]
 
-    def _write_copies(self, sources, types, is_to_padded):
+    @property
+    def _most(self):
+        """The queries that no sequence exceeds."""
+        return "%rows" if self._key_starts is None else "%tokens"
+
+    def _write_query_place(self):
+        """Returns the steps that say where the queries of a sequence begin, `start`,
+        and how many there are, `count`."""
+        next_of = ["%next = arith.addi %b, %c1 : index"]
+        first, end = "%b", "%next"
+        behind = []
+        if self._key_starts is not None:
+            next_of += [
+                "%first_at = arith.minsi %b, %sequences : index",
+                "%is_front = arith.cmpi eq, %b, %sequences : index",
+                "%is_behind = arith.cmpi sgt, %b, %sequences : index",
+                "%end_at_most = arith.minsi %next, %sequences : index",
+                "%end_at = arith.select %is_front, %c0, %end_at_most : index"]
+            first, end = "%first_at", "%end_at"
+            behind = ["%first = arith.select %is_front, %c0, %first_of : index",
+                      "%end = arith.select %is_behind, %tokens, %end_of : index"]
+        of = "_of" if behind else ""
+        return [*next_of, *_read_index(f"first{of}", self._starts, first),
+                *_read_index(f"end{of}", self._starts, end), *behind,
+                *_write_count("%tokens", self._most)]
+
+    def _write_key_place(self):
+        """Returns the same of the keys of a sequence. Queries of no sequence have
+        none."""
+        steps = ["%next = arith.addi %b, %c1 : index",
+                 "%first_at = arith.minsi %b, %sequences : index",
+                 "%end_at = arith.minsi %next, %sequences : index",
+                 *_read_index("first", self._key_starts, "%first_at"),
+                 *_read_index("end", self._key_starts, "%end_at")]
+        if self._key_used is None:
+            return [*steps, *_write_count("%length", "%length")]
+        return [*steps, "%last = arith.subi %sequences, %c1 : index",
+                "%used_at = arith.minsi %b, %last : index",
+                *_read_index("used", self._key_used, "%used_at"),
+                *_clamp("most", "%used", "%length"),
+                *_write_count("%length", "%most")]
+
+    def _write_copies(self, sources, types, is_to_padded, place):
         """Returns a loop that copies the rows of each sequence from where they lie
         packed to the first ones of its batch, or from there. `sources` are the names
-        of what each result is copied from, and `types` the types of padded tensors."""
+        of what each result is copied from, `types` the types of padded tensors, and
+        `place` the steps that say where the rows are."""
         slices, insertions = [], []
         for name, source in sources.items():
             # A log-sum-exp has no features.
@@ -295,22 +368,15 @@ class GatherTracer(Tracer):
             ones = ", ".join(["1"] * (3 + len(features)))
             behind = ", 0" * len(features)
             places = [f"[0, 0, %start{behind}]", f"[%b, 0, 0{behind}]"]
-            place, other = places if is_to_padded else places[::-1]
+            read, written = places if is_to_padded else places[::-1]
             rows = f"tensor<1x{heads}x?x{'x'.join([*features, element])}"
-            slices.append(f"%{name}_rows = tensor.extract_slice %{source}{place} "
+            slices.append(f"%{name}_rows = tensor.extract_slice %{source}{read} "
                           f"[{extent}] [{ones}] : !{source} to {rows}")
             insertions.append(
                 f"tensor.parallel_insert_slice %{name}_rows into "
-                f"%{name}_copied{other} [{extent}] [{ones}] : {rows} into !{name}")
-        body = [
-            "%next = arith.addi %b, %c1 : index",
-            *_read_index("first", self._starts, "%b"),
-            *_read_index("end", self._starts, "%next"),
-            *_clamp("start", "%first", "%tokens"),
-            "%stop = arith.minsi %end, %tokens : index",
-            "%more = arith.subi %stop, %start : index",
-            *_clamp("count", "%more", "%rows"), *slices,
-            "scf.forall.in_parallel {", *(f"  {line}" for line in insertions), "}"]
+                f"%{name}_copied{written} [{extent}] [{ones}] : {rows} into !{name}")
+        body = [*place, *slices, "scf.forall.in_parallel {",
+                *(f"  {line}" for line in insertions), "}"]
         rooms = ", ".join(f"%{name}_copied = %{name}_room" for name in sources)
         return "\n".join([
             f"{', '.join(f'%{name}' for name in sources)} = scf.forall (%b) in "
@@ -331,6 +397,15 @@ def _clamp(name, value, last):
     """Returns an index that is clamped to 0 and the last one."""
     return [f"%{name}_low = arith.maxsi {value}, %c0 : index",
             f"%{name} = arith.minsi %{name}_low, {last} : index"]
+
+
+def _write_count(tokens, most):
+    """Returns the steps that make of the first of some packed rows and the end of
+    these, in so many, where they begin and how many they are, at most so many."""
+    return [*_clamp("start", "%first", tokens),
+            f"%stop = arith.minsi %end, {tokens} : index",
+            "%more = arith.subi %stop, %start : index",
+            *_clamp("count", "%more", most)]
 
 
 def _find_element(type):

@@ -11,7 +11,8 @@ import pytest
 torch = pytest.importorskip("torch", "2.11")
 
 import fovea
-from fovea import _append, _flash_options, _gather, _native, _operator, _regions
+from fovea import (_append, _flash, _flash_options, _gather, _memo, _native, _operator,
+                   _regions)
 from flash import attend, check, check_lse, find_keep, integers, pack, randn
 from mods import DEVICE
 
@@ -75,6 +76,12 @@ def test_func_gradients():
         assert torch.allclose(one, other.float(), atol=2e-5, rtol=2e-5)
 
 
+@pytest.fixture
+def count_texts():
+    """A function that returns the number of texts compiled so far."""
+    return lambda: len(_operator._forwards) + len(_operator._pairs)
+
+
 #--- flash_attn_varlen_func ---------------------------------------------------
 
 VARLEN = [
@@ -82,11 +89,20 @@ VARLEN = [
     ([5, 20], [70, 6]), ([0, 0], [4, 0]), ([128, 17, 31], [0, 203, 31])]
 
 
+@pytest.fixture(params=["searched", "gathered"])
+def keys_of_sequences(request, monkeypatch):
+    """Both ways to the keys of packed sequences, wherever the tests run."""
+    monkeypatch.setattr(_flash, "_lists_tiles",
+                        lambda device: request.param == "gathered")
+    monkeypatch.setattr(_memo.Arguments, "kept", {})
+    return request.param
+
+
 @pytest.mark.parametrize("lengths, kv_lengths", VARLEN)
 @pytest.mark.parametrize("options", [
     {}, {"causal": True}, {"window_size": (9, 4)}, {"causal": True,
                                                   "attention_chunk": 8}])
-def test_varlen(lengths, kv_lengths, options):
+def test_varlen(lengths, kv_lengths, options, keys_of_sequences):
     q = randn(sum(lengths), 4, 32)
     k, v = (randn(sum(kv_lengths), 2, 32, seed=seed) for seed in (1, 2))
     found, lse = fovea.flash_attn_varlen_func(
@@ -160,7 +176,7 @@ def test_varlen_gradients():
         assert torch.allclose(one, other, atol=2e-5, rtol=2e-5)
 
 
-def test_varlen_used():
+def test_varlen_used(keys_of_sequences):
     """Rows behind what counts may hold anything, and are 0."""
     starts, kv_starts = integers([0, 8, 16, 17]), integers([0, 70, 140, 145])
     used, kv_used = integers([8, 3, 1]), integers([33, 0, 2])
@@ -176,6 +192,55 @@ def test_varlen_used():
     check(found[16:17], attend(*part)[0], attend(*part, torch.bfloat16)[0])
     for rows in (slice(8, 16), slice(17, 20)):
         assert (found[rows] == 0).all() and lse[:, rows].isneginf().all()
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_varlen_repeated(is_same, dtype, keys_of_sequences, count_texts):
+    """Calls with other lengths and sequences have the same kernel, also where rows of no
+    sequence are in front, and calls like one before what is in their tensors."""
+    texts, kept = set(), []
+    for first, lengths in ((0, [5, 40]), (3, [7, 0, 2]), (1, [11, 2, 70, 1, 9]),
+                           (3, [2, 0, 7])):
+        starts = pack([first, *lengths])[1:]
+        count = int(starts[-1]) + 4
+        q, k, v = (randn(count, heads, 64, dtype=dtype, seed=heads)
+                   for heads in (4, 2, 2))
+        sinks = randn(4, dtype=torch.float32, seed=9)
+        found, lse = fovea.flash_attn_varlen_func(
+            q, k, v, starts, starts if is_same else starts.clone(), causal=True,
+            s_aux=sinks, return_softmax_lse=True)
+        texts.add(count_texts())
+        kept.append(len(_memo.Arguments.kept))
+        for at, length in zip(starts, lengths):
+            rows = slice(int(at), int(at) + length)
+            part = [q[rows], k[rows], v[rows], find_keep(length, length, True)]
+            exact, exact_lse = attend(*part, sinks=sinks)
+            check(found[rows], exact, attend(*part, dtype, sinks=sinks)[0])
+            check_lse(lse[:, rows], exact_lse)
+        for rows in (slice(0, first), slice(int(starts[-1]), count)):
+            assert (found[rows] == 0).all()
+    assert len(texts) == 1
+    # The last call had tensors of the same shapes as one before.
+    assert 0 < kept[-1] == kept[-2]
+
+
+@pytest.mark.parametrize("change, is_gathered", [
+    ({}, True), ({"dtype": torch.float32}, False), ({"size": 160}, False),
+    ({"grad": True}, False), ({"heads": 1}, True), ({"heads": 1, "count": 5000}, False),
+    ({"heads": 1, "count": 5000, "kv_count": 50000}, True), ({"count": 0}, False),
+    ({"sequences": 0}, False)])
+def test_varlen_way_to_keys(change, is_gathered, monkeypatch):
+    """Which calls gather keys: none that need gradients, none with short sequences that
+    fill the tiles of a GPU better together."""
+    monkeypatch.setattr(_flash, "_lists_tiles", lambda device: True)
+    given = {"dtype": torch.bfloat16, "size": 64, "grad": False, "heads": 4,
+             "count": 100, "kv_count": 100, "sequences": 50, **change}
+    q = torch.empty(given["count"], given["heads"], given["size"], dtype=given["dtype"],
+                    requires_grad=given["grad"])
+    k = torch.empty(given["kv_count"], 1, given["size"], dtype=given["dtype"])
+    starts = torch.zeros(given["sequences"] + 1)
+    assert bool(_flash._gathers_packed(q, k, k, None, starts)) == is_gathered
 
 
 #--- flash_attn_with_kvcache --------------------------------------------------
@@ -651,12 +716,6 @@ def test_append_out_of_range():
 
 
 #--- Compilations -------------------------------------------------------------
-
-@pytest.fixture
-def count_texts():
-    """A function that returns the number of texts compiled so far."""
-    return lambda: len(_operator._forwards) + len(_operator._pairs)
-
 
 def test_no_recompilation(count_texts):
     """Other batches, lengths, numbers of pages and, from two on, of packed queries
