@@ -400,6 +400,9 @@ def _clear_rows(starts, used, *tensors):
 #: one, which so many queries make up for.
 _TILE, _MANY = 128, 4096
 
+#: Queries of one sequence up to which it is a batch of one.
+_MOST_OF_ONE = 1024
+
 #: The most features for which blocks of a GPU get tiles from a list, which has none
 #: that no sequence has.
 _MOST_LISTED = 128
@@ -428,25 +431,47 @@ def _attend_packed(options, q, k, v, cu_seqlens_q, cu_seqlens_k, seqused_q, sequ
                    arguments):
     """Attends to packed keys of at least one sequence, read where they lie. Returns the
     output and the log-sum-exp in the shapes of the public function."""
+    # One sequence is a batch of one, in which some queries and keys may not count, and
+    # needs no list of tiles, which takes long beside few. Chunks begin where it does.
+    is_one = (cu_seqlens_q.shape[0] == 2 and q.shape[0] <= _MOST_OF_ONE
+              and not options.chunk)
+
     def count(b):
         # A query of no sequence sees no key.
         own = cu_seqlens_k[b + 1] - cu_seqlens_k[b]
         return own if seqused_k is None else torch.minimum(seqused_k[b], own)
 
-    def position(b, i):
+    def count_queries(b):
         if seqused_q is None:
-            return i + count(b) - (cu_seqlens_q[b + 1] - cu_seqlens_q[b])
-        return i + count(b) - seqused_q[b]
+            return cu_seqlens_q[b + 1] - cu_seqlens_q[b]
+        return seqused_q[b]
 
-    masks = [lambda b, h, i, j: j < count(b)]
-    if seqused_q is not None:
-        masks.append(lambda b, h, i, j: i < seqused_q[b])
-    masks += options.make_masks(position)
-    gathers = {"starts": cu_seqlens_q, "key_starts": cu_seqlens_k,
-               "key_used": seqused_k}
-    output, lse = options.attend_rows(
-        *(x.transpose(0, 1)[None] for x in (q, k, v)), masks, gathers, (seqused_q,),
-        arguments)
+    def position(b, i):
+        place = i + count(b) - count_queries(b)
+        return place + (cu_seqlens_k[b] - cu_seqlens_q[b]) if is_one else place
+
+    operands = [x.transpose(0, 1)[None] for x in (q, k, v)]
+    if is_one:
+        masks = [lambda b, h, i, j: j >= cu_seqlens_k[b],
+                 lambda b, h, i, j: j < cu_seqlens_k[b] + count(b),
+                 lambda b, h, i, j: i >= cu_seqlens_q[b],
+                 lambda b, h, i, j: i < cu_seqlens_q[b] + count_queries(b)]
+        captures = [cu_seqlens_q, *(x for x in (cu_seqlens_k, seqused_q, seqused_k)
+                                    if x is not None and x is not cu_seqlens_q)]
+        output, lse = options.attend(
+            *operands, ("one", cu_seqlens_k is cu_seqlens_q, seqused_q is None,
+                        seqused_k is None),
+            masks + options.make_masks(position), False, captures,
+            arguments=arguments)
+    else:
+        masks = [lambda b, h, i, j: j < count(b)]
+        if seqused_q is not None:
+            masks.append(lambda b, h, i, j: i < seqused_q[b])
+        gathers = {"starts": cu_seqlens_q, "key_starts": cu_seqlens_k,
+                   "key_used": seqused_k}
+        output, lse = options.attend_rows(
+            *operands, masks + options.make_masks(position), gathers, (seqused_q,),
+            arguments)
     return output[0].transpose(0, 1), lse[0] if options.wants_lse else None
 
 
@@ -502,11 +527,11 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
         def position(b, i):
             return i + end(b) - (cu_seqlens_q[b + 1] - cu_seqlens_q[b])
     elif is_one:
-        masks += [lambda b, h, i, j: i >= cu_seqlens_q[0],
-                  lambda b, h, i, j: i < cu_seqlens_q[1]]
+        masks += [lambda b, h, i, j: i >= cu_seqlens_q[b],
+                  lambda b, h, i, j: i < cu_seqlens_q[b + 1]]
 
         def position(b, i):
-            return i + end(b) - cu_seqlens_q[1]
+            return i + end(b) - cu_seqlens_q[b + 1]
     elif added is None:
         length = lift(q.shape[1])
 

@@ -200,8 +200,8 @@ def test_varlen_repeated(is_same, dtype, keys_of_sequences, count_texts):
     """Calls with other lengths and sequences have the same kernel, also where rows of no
     sequence are in front, and calls like one before what is in their tensors."""
     texts, kept = set(), []
-    for first, lengths in ((0, [5, 40]), (3, [7, 0, 2]), (1, [11, 2, 70, 1, 9]),
-                           (3, [2, 0, 7])):
+    for first, lengths in ((0, [5, 40]), (3, [17, 0, 2]), (1, [11, 2, 70, 1, 9]),
+                           (3, [2, 0, 17])):
         starts = pack([first, *lengths])[1:]
         count = int(starts[-1]) + 4
         q, k, v = (randn(count, heads, 64, dtype=dtype, seed=heads)
@@ -223,6 +223,36 @@ def test_varlen_repeated(is_same, dtype, keys_of_sequences, count_texts):
     assert len(texts) == 1
     # The last call had tensors of the same shapes as one before.
     assert 0 < kept[-1] == kept[-2]
+
+
+@pytest.mark.parametrize("first, behind", [(0, 0), (5, 3)])
+@pytest.mark.parametrize("options", [
+    {"causal": True}, {"window_size": (9, 4)}, {"attention_chunk": 8}])
+@pytest.mark.parametrize("is_used", [False, True])
+def test_varlen_of_one(first, behind, options, is_used, keys_of_sequences):
+    """One sequence, with rows of none on both sides, and keys that do not count."""
+    length, kv_length = 40, 70
+    used, kv_used = (33, 61) if is_used else (length, kv_length)
+    starts, kv_starts = integers([first, first + length]), integers([2, 2 + kv_length])
+    q = randn(first + length + behind, 4, 32)
+    k, v = (randn(2 + kv_length + behind, 2, 32, seed=seed) for seed in (1, 2))
+    # Rows of no sequence are read, where keys are searched and all of these count.
+    fill = NAN if is_used or keys_of_sequences == "gathered" else 0
+    for x in (k, v):
+        x[:2], x[2 + kv_used:] = fill, fill
+    counts = {"seqused_q": integers([used]),
+              "seqused_k": integers([kv_used])} if is_used else {}
+    found, lse = fovea.flash_attn_varlen_func(
+        q, k, v, starts, kv_starts, **counts, **options, return_softmax_lse=True)
+    keep = find_keep(used, kv_used, options.get("causal"),
+                     options.get("window_size", (-1, -1)),
+                     options.get("attention_chunk", 0))
+    part = [q[first:first + used], k[2:2 + kv_used], v[2:2 + kv_used], keep]
+    exact, exact_lse = attend(*part)
+    check(found[first:first + used], exact, attend(*part, torch.bfloat16)[0])
+    check_lse(lse[:, first:first + used], exact_lse)
+    for rows in (slice(0, first), slice(first + used, None)):
+        assert (found[rows] == 0).all() and lse[:, rows].isneginf().all()
 
 
 @pytest.mark.parametrize("change, is_gathered", [
