@@ -104,6 +104,7 @@
 // What no tile is in owns the last one more: blocks ask there before they end. Nothing is
 // written behind the list, whatever the tensors say.
 // CHECK:         %[[COUNTED:.*]] = arith.subi %[[STOP]], %[[BEHIND]]
+// CHECK-NEXT:    %[[FIRSTT:.*]] = arith.subi %[[LAST]], %[[BEHIND]]
 // CHECK-NEXT:    %[[ALLUSED:.*]] = arith.minsi %[[SUMS]]#1, %[[SIZE]]
 // CHECK-NEXT:    %[[FIRST:.*]] = arith.select %[[ISEND]], %[[ALLUSED]], %[[SUMS]]#0
 // CHECK-NEXT:    %[[PLACE:.*]] = arith.minsi %[[FIRST]], %[[SIZE]]
@@ -112,7 +113,6 @@
 // CHECK-NEXT:    %[[OWNED:.*]] = arith.minsi %[[WANTED]], %[[REST]]
 // CHECK-DAG:     %[[OWNSUSED:.*]] = arith.select %[[ISEND]], %c1, %c0
 // CHECK-DAG:     %[[ITSB:.*]] = arith.select %[[ISEND]], %c0, %[[B]]
-// CHECK-DAG:     %[[FIRSTT:.*]] = arith.subi %[[LAST]], %[[BEHIND]]
 // CHECK-DAG:     %[[ITST:.*]] = arith.select %[[ISEND]], %c0, %[[FIRSTT]]
 // CHECK:         %[[BOLD:.*]] = tensor.extract_slice %[[BOUT]][%[[PLACE]]] [%[[OWNED]]] [1]
 // CHECK-NEXT:    %[[B32:.*]] = arith.index_castui %[[ITSB]] : index to i32

@@ -103,6 +103,7 @@
 // CHECK-NEXT:    %[[AT:.*]] = arith.select %[[ISPARTED]], %[[SUMS]]#5, %[[ONLY]]
 // CHECK-NEXT:    %[[WHOLES:.*]] = arith.subi %[[SUMS]]#1, %[[SUMS]]#2
 // CHECK-NEXT:    %[[SUMOFALL:.*]] = arith.addi %[[WHOLES]], %[[SUMS]]#4
+// CHECK-NEXT:    %[[FIRSTTILE:.*]] = arith.subi %[[LASTTILE]], %[[BEHIND]]
 // CHECK-NEXT:    %[[USED:.*]] = arith.minsi %[[SUMOFALL]], %[[ITEMS]]
 // CHECK-NEXT:    %[[ANYPLACE:.*]] = arith.select %[[ISEND]], %[[USED]], %[[AT]]
 // CHECK-NEXT:    %[[PLACE:.*]] = arith.minsi %[[ANYPLACE]], %[[ITEMS]]
@@ -129,7 +130,7 @@
 // CHECK-NEXT:      arith.addi %[[PLACE]], %[[ITEMSBEFORE]]
 // CHECK-COUNT-2: scf.for %{{.*}} = %c0 to %[[PARTEDCOUNT]]
 // CHECK:         scf.for %[[ANYTILE:.*]] = %c0 to %[[PARTEDCOUNT]]
-// CHECK-NEXT:      arith.subi %[[LASTTILE]], %[[ANYTILE]]
+// CHECK-NEXT:      arith.subi %[[FIRSTTILE]], %[[ANYTILE]]
 // CHECK:         scf.forall.in_parallel {
 // CHECK-COUNT-2:   tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[PLACE]]] [%[[COUNTOF]]] [1]
 // CHECK-NEXT:      tensor.parallel_insert_slice %{{.*}} into %{{.*}}[0] [%[[ENDCOUNT:.*]]] [1] : tensor<?xi32> into tensor<1xi32>

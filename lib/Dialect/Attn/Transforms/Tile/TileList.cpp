@@ -50,6 +50,14 @@ struct ListSums {
   OpFoldResult before, tiles, parted, partedBefore, parts, partsBefore;
 };
 
+/// What an owner has of the list: so many items from a place on, which are
+/// tiles of a batch, from one tile down, with so many items each. With several,
+/// they are all that the batch has of these, which are `parted` tiles. The last
+/// owner has items that there are not, behind `all`.
+struct OwnedItems {
+  OpFoldResult isEnd, batch, tile, place, count, each, areParted, parted, all;
+};
+
 /// The loop over tiles, and what its list is made by.
 class ListedLoop {
 public:
@@ -78,6 +86,8 @@ private:
   ListSums sumForClass(OpBuilder &builder, OpFoldResult batch,
                        const KeyClass &keys, OpFoldResult target,
                        OpFoldResult summed);
+  SmallVector<TableRange> getRanges(IndexMath &math, const OwnedItems &owned,
+                                    const ListSums &sums);
   SmallVector<TableRange> emitOwned(OpBuilder &builder, Value owner);
   void emitTables(RewriterBase &rewriter);
   OpFoldResult emitItems(RewriterBase &rewriter);
@@ -196,9 +206,10 @@ OpFoldResult ListedLoop::countTiles(IndexMath &math) {
       math.add(math.truncDiv(all, math.constant(queryTile)), batches));
 }
 
-/// Returns how many classes the tiles of a batch may have: one more than its
-/// keys have digits, in steps, where they are twice as many as its queries or
-/// fewer; two, where they are more.
+/// Returns how many classes there may be from that of a batch's last tile to
+/// that of its first: the last one sees at most twice as many keys as the
+/// first, or twice as many as there are queries, and the smallest class is one
+/// more.
 OpFoldResult ListedLoop::countClasses(IndexMath &math) {
   OpFoldResult one = math.constant(1), two = math.constant(2);
   OpFoldResult twice = math.mul(mostTiles, math.constant(2 * queries));
@@ -348,6 +359,51 @@ ListSums ListedLoop::sumForClass(OpBuilder &builder, OpFoldResult batch,
   return {sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]};
 }
 
+/// Returns which elements of the tables an owner of these items has.
+SmallVector<TableRange> ListedLoop::getRanges(IndexMath &math,
+                                              const OwnedItems &owned,
+                                              const ListSums &sums) {
+  OpFoldResult zero = math.constant(0), one = math.constant(1),
+               isEnd = owned.isEnd, each = owned.each;
+  auto ofTiles = [&](OpFoldResult value) {
+    return math.select(isEnd, zero, value);
+  };
+  auto negate = [](IndexMath &inner, OpFoldResult value) {
+    return inner.sub(inner.constant(0), value);
+  };
+  // Items that there are not have the numbers of the first one.
+  auto getTile = [=](IndexMath &inner, OpFoldResult item) {
+    return inner.select(isEnd, inner.constant(0), inner.narrowDiv(item, each));
+  };
+  auto getLess = [=](IndexMath &inner, OpFoldResult item) {
+    return negate(inner, getTile(inner, item));
+  };
+  OpFoldResult first = owned.place, count = owned.count,
+               ofEnd = math.select(isEnd, one, zero);
+  SmallVector<TableRange> ranges = {
+      {first, count, ofTiles(owned.batch)},
+      {first, count, ofTiles(owned.tile), getLess},
+      {zero, ofEnd, owned.all}};
+  if (!parted)
+    return ranges;
+  auto getPart = [=](IndexMath &inner, OpFoldResult item) {
+    return inner.sub(item, inner.mul(getTile(inner, item), each));
+  };
+  ranges.push_back({first, count, zero, getPart});
+  ranges.push_back({first, count, each});
+  ranges.push_back({zero, ofEnd, sums.parted});
+  auto getItem = [=](IndexMath &inner, OpFoldResult tile) {
+    return inner.mul(tile, each);
+  };
+  OpFoldResult before = math.select(owned.areParted, sums.partedBefore, zero),
+               tiles = math.select(owned.areParted, owned.parted, zero);
+  ranges.push_back({before, tiles, first, getItem});
+  ranges.push_back({before, tiles, each});
+  ranges.push_back({before, tiles, owned.batch});
+  ranges.push_back({before, tiles, owned.tile, negate});
+  return ranges;
+}
+
 /// Emits what one of the owners has of the tables: the tiles of one class of a
 /// batch; or, where keys are split, those with several parts; or, the last one,
 /// the numbers that are the same for all, and items that there are not: blocks
@@ -355,83 +411,54 @@ ListSums ListedLoop::sumForClass(OpBuilder &builder, OpFoldResult batch,
 SmallVector<TableRange> ListedLoop::emitOwned(OpBuilder &builder, Value owner) {
   IndexMath math(builder, loop.getLoc());
   OpFoldResult zero = math.constant(0), one = math.constant(1);
-  OpFoldResult isEnd = math.equal(owner, math.mul(batches, owners));
-  OpFoldResult batch =
-      math.min(math.truncDiv(owner, owners), math.sub(batches, one));
-  OpFoldResult number = math.sub(owner, math.mul(batch, owners));
-  BatchTiles own = getTiles(math, math.materialize(batch));
-  OpFoldResult last = math.sub(own.count, one);
-  KeyClass keys = getClass(math, own.end, number);
-  // What the tiles of this class are behind, from the last one of the batch on.
-  OpFoldResult behind = countAbove(math, own, keys.most),
-               end = math.select(keys.exists, countAbove(math, own, keys.least),
-                                 behind),
-               hasTiles = math.less(behind, end), ofParted;
+  OwnedItems owned;
+  owned.isEnd = math.equal(owner, math.mul(batches, owners));
+  owned.batch = math.min(math.truncDiv(owner, owners), math.sub(batches, one));
+  OpFoldResult number = math.sub(owner, math.mul(owned.batch, owners));
+  BatchTiles tiles = getTiles(math, math.materialize(owned.batch));
+  KeyClass keys = getClass(math, tiles.end, number);
+  // From the last one of the batch on, so many tiles see more, and so many with
+  // those of this class.
+  OpFoldResult before = countAbove(math, tiles, keys.most),
+               until = math.select(keys.exists,
+                                   countAbove(math, tiles, keys.least), before),
+               hasTiles = math.less(before, until);
   if (parted) {
-    ofParted = math.logicalAnd(math.equal(number, math.sub(owners, one)),
-                               math.less(zero, own.count));
-    hasTiles = math.logicalOr(hasTiles, ofParted);
+    owned.areParted = math.logicalAnd(math.equal(number, math.sub(owners, one)),
+                                      math.less(zero, tiles.count));
+    hasTiles = math.logicalOr(hasTiles, owned.areParted);
   }
   // Who has nothing in the list sums nothing.
   OpFoldResult summed =
-      math.select(math.logicalOr(hasTiles, isEnd), batches, zero);
+      math.select(math.logicalOr(hasTiles, owned.isEnd), batches, zero);
   OpFoldResult target;
   if (parted)
     target = getTarget(builder, summed);
-  ListSums sums = sumForClass(builder, batch, keys, target, summed);
-  OpFoldResult count = math.sub(end, behind), place = sums.before,
-               all = sums.tiles, several, parts = one, split = one;
+  ListSums sums = sumForClass(builder, owned.batch, keys, target, summed);
+  owned.count = math.sub(until, before);
+  owned.place = sums.before;
+  owned.all = sums.tiles;
+  owned.each = one;
   if (parted) {
-    std::tie(several, parts) = getParts(math, own, target);
-    split = math.select(ofParted, parts, one);
-    behind = math.select(ofParted, zero, math.max(behind, several));
-    count = math.select(ofParted, math.mul(several, parts),
-                        math.max(math.sub(end, behind), zero));
-    place = math.select(ofParted, sums.partsBefore,
-                        math.add(sums.parts, sums.before));
-    all = math.add(math.sub(sums.tiles, sums.parted), sums.parts);
+    OpFoldResult parts;
+    std::tie(owned.parted, parts) = getParts(math, tiles, target);
+    owned.each = math.select(owned.areParted, parts, one);
+    before = math.select(owned.areParted, zero, math.max(before, owned.parted));
+    owned.count = math.select(owned.areParted, math.mul(owned.parted, parts),
+                              math.max(math.sub(until, before), zero));
+    owned.place = math.select(owned.areParted, sums.partsBefore,
+                              math.add(sums.parts, sums.before));
+    owned.all = math.add(math.sub(sums.tiles, sums.parted), sums.parts);
   }
+  owned.tile = math.sub(math.sub(tiles.count, one), before);
   // Of rows that are not written apart there may be more tiles.
   OpFoldResult most = getMostItems(math);
-  all = math.min(all, most);
-  place = math.min(math.select(isEnd, all, place), most);
-  count = math.min(math.select(isEnd, most, count), math.sub(most, place));
-  auto get = [&](OpFoldResult value) {
-    return math.select(isEnd, zero, value);
-  };
-  // Items that there are not have the numbers of the first one.
-  auto getTile = [=](IndexMath &inner, OpFoldResult item) {
-    return inner.select(isEnd, inner.constant(0), inner.narrowDiv(item, split));
-  };
-  auto getLess = [=](IndexMath &inner, OpFoldResult item) {
-    return inner.sub(inner.constant(0), getTile(inner, item));
-  };
-  OpFoldResult ofEnd = math.select(isEnd, one, zero);
-  SmallVector<TableRange> ranges = {
-      {place, count, get(batch)},
-      {place, count, get(math.sub(last, behind)), getLess},
-      {zero, ofEnd, all}};
-  if (!parted)
-    return ranges;
-  auto getPart = [=](IndexMath &inner, OpFoldResult item) {
-    return inner.sub(item, inner.mul(getTile(inner, item), split));
-  };
-  ranges.push_back({place, count, zero, getPart});
-  ranges.push_back({place, count, split});
-  ranges.push_back({zero, ofEnd, sums.parted});
-  OpFoldResult first = math.select(ofParted, sums.partedBefore, zero),
-               tiles = math.select(ofParted, several, zero);
-  auto getItem = [=](IndexMath &inner, OpFoldResult tile) {
-    return inner.mul(tile, split);
-  };
-  auto getNegative = [](IndexMath &inner, OpFoldResult tile) {
-    return inner.sub(inner.constant(0), tile);
-  };
-  ranges.push_back({first, tiles, place, getItem});
-  ranges.push_back({first, tiles, split});
-  ranges.push_back({first, tiles, batch});
-  ranges.push_back({first, tiles, last, getNegative});
-  return ranges;
+  owned.all = math.min(owned.all, most);
+  owned.place =
+      math.min(math.select(owned.isEnd, owned.all, owned.place), most);
+  owned.count = math.min(math.select(owned.isEnd, most, owned.count),
+                         math.sub(most, owned.place));
+  return getRanges(math, owned, sums);
 }
 
 /// Emits the tables.
