@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fovea as an attention implementation of Hugging Face's transformers.
 
-    import fovea.transformers model =
-    AutoModelForCausalLM.from_pretrained(name, attn_implementation="fovea")
+    import fovea.transformers
+    model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="fovea")
 
 Importing this module registers two things under the name "fovea": attention,
 and the masks that models ask for. A mask arrives as a function of coordinates
