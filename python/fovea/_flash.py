@@ -13,7 +13,7 @@ from torch import Tensor
 
 from . import _append, _attention, _flex, _ragged
 from ._flash_options import Options, note_writes, read_window
-from ._memo import Arguments, is_watched
+from ._memo import Arguments, cast_as_autocast, is_watched
 from ._values import Number
 
 __all__ = ["flash_attn_func", "flash_attn_varlen_func",
@@ -176,11 +176,12 @@ def flash_attn_varlen_func(
     _check_integers("seqused_k", seqused_k, batch, q.device)
     options = Options(q, softmax_scale, causal, window_size, attention_chunk,
                       softcap, num_splits, pack_gqa, sm_margin, s_aux, wants_lse)
-    if not is_watched() and not torch._C._is_any_autocast_enabled() and (
-            _gathers_packed(q, k, v, s_aux, cu_seqlens_q)):
-        output, lse = _attend_packed(options, q, k, v, cu_seqlens_q, cu_seqlens_k,
-                                     seqused_q, seqused_k, arguments)
-        return (output, lse) if wants_lse else output
+    if not is_watched():
+        operands = cast_as_autocast(q, k, v)
+        if _gathers_packed(*operands, s_aux, cu_seqlens_q):
+            output, lse = _attend_packed(options, *operands, cu_seqlens_q, cu_seqlens_k,
+                                         seqused_q, seqused_k, arguments)
+            return (output, lse) if wants_lse else output
     first_key, end_key = options.find_keys(q, cu_seqlens_q,
                                            cu_seqlens_k, seqused_q, seqused_k)
     masks = [lambda b, h, i, j: j >= first_key[i],

@@ -225,6 +225,19 @@ def test_varlen_repeated(is_same, dtype, keys_of_sequences, count_texts):
     assert 0 < kept[-1] == kept[-2]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_varlen_autocast(dtype, keys_of_sequences):
+    """Autocast's type is that of what is smaller."""
+    starts = pack([30, 0, 5])
+    q, k, v = (randn(35, heads, 32, dtype=dtype, seed=heads) for heads in (4, 2, 2))
+    with torch.autocast(torch.device(DEVICE).type, torch.bfloat16):
+        found = fovea.flash_attn_varlen_func(q, k, v, starts, starts, causal=True)
+    wanted = torch.float64 if dtype == torch.float64 else torch.bfloat16
+    assert found.dtype == wanted
+    part = [*(x[:30].to(wanted) for x in (q, k, v)), find_keep(30, 30, True)]
+    check(found[:30], attend(*part)[0], attend(*part, torch.bfloat16)[0])
+
+
 @pytest.mark.parametrize("first, behind", [(0, 0), (5, 3)])
 @pytest.mark.parametrize("options", [
     {"causal": True}, {"window_size": (9, 4)}, {"attention_chunk": 8}])
