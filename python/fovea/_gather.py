@@ -53,14 +53,9 @@ class GatherTracer(Tracer):
         self._starts = self.enter("cu_seqlens_q", starts)
         self._key_starts = self.enter("cu_seqlens_k", key_starts)
         self._key_used = self.enter("seqused_k", key_used)
-        self._new = self._value_scale = None
         heads = query.shape[1]
-        if key_starts is not None:
-            self._sizes = (None, heads, None, None)
-            self.runs = False
-            return
         batch, length = query.shape[0], query.shape[2]
-        if starts is not None:
+        if longest is not None:
             batch, length = starts.shape[0] - 1, longest
             self.add_number(longest)
         self._value_scale = self.enter("v_descale", value_scale)
@@ -73,6 +68,8 @@ class GatherTracer(Tracer):
         if pages is not None:
             kv_length *= pages.shape[1]
         self._sizes = (batch, heads, length, kv_length)
+        if key_starts is not None:
+            self._sizes = (None, heads, None, None)
         self.runs = all(self._sizes)
 
     def enter(self, name, tensor):
@@ -181,6 +178,14 @@ class GatherTracer(Tracer):
 
     def _write_sizes(self):
         """Returns the numbers of sequences and of keys that one may have."""
+        bounds = []
+        if self._starts is not None:
+            name = self._starts.name
+            bounds = [f"%bounds = tensor.dim %{name}, %c0 : !{name}"]
+        if self._key_starts is not None:
+            return [*bounds, "%sequences = arith.subi %bounds, %c1 : index",
+                    "%batch = arith.addi %bounds, %c1 : index",
+                    "%length = tensor.dim %key, %c2 : !key"]
         if self._pages is not None:
             table = self._pages.name
             return [f"%batch = tensor.dim %{table}, %c0 : !{table}",
@@ -194,17 +199,9 @@ class GatherTracer(Tracer):
             batch = [f"%batch = tensor.dim %{self._slots.name}, %c0 : "
                      f"!{self._slots.name}"]
         elif self._starts is not None:
-            batch = [f"%bounds = tensor.dim %{self._starts.name}, %c0 : "
-                     f"!{self._starts.name}",
-                     "%batch = arith.subi %bounds, %c1 : index"]
+            batch = [*bounds, "%batch = arith.subi %bounds, %c1 : index"]
         else:
             batch = ["%batch = tensor.dim %query, %c0 : !query"]
-        if self._key_starts is not None:
-            name = self._starts.name
-            return [f"%bounds = tensor.dim %{name}, %c0 : !{name}",
-                    "%sequences = arith.subi %bounds, %c1 : index",
-                    "%batch = arith.addi %bounds, %c1 : index",
-                    "%length = tensor.dim %key, %c2 : !key"]
         return [*batch, "%length = tensor.dim %key, %c1 : !key"]
 
     def _write_keys(self, name, source, type, has_many):
@@ -321,30 +318,25 @@ class GatherTracer(Tracer):
     def _write_query_place(self):
         """Returns the steps that say where the queries of a sequence begin, `start`,
         and how many there are, `count`."""
-        next_of = ["%next = arith.addi %b, %c1 : index"]
-        first, end = "%b", "%next"
-        behind = []
-        if self._key_starts is not None:
-            next_of += [
-                "%first_at = arith.minsi %b, %sequences : index",
+        steps = ["%next = arith.addi %b, %c1 : index"]
+        if self._key_starts is None:
+            return [*steps, *_read_index("first", self._starts, "%b"),
+                    *_read_index("end", self._starts, "%next"),
+                    *_write_count("%tokens", self._most)]
+        return [*steps, *_write_bounds("%end_of"),
                 "%is_front = arith.cmpi eq, %b, %sequences : index",
                 "%is_behind = arith.cmpi sgt, %b, %sequences : index",
-                "%end_at_most = arith.minsi %next, %sequences : index",
-                "%end_at = arith.select %is_front, %c0, %end_at_most : index"]
-            first, end = "%first_at", "%end_at"
-            behind = ["%first = arith.select %is_front, %c0, %first_of : index",
-                      "%end = arith.select %is_behind, %tokens, %end_of : index"]
-        of = "_of" if behind else ""
-        return [*next_of, *_read_index(f"first{of}", self._starts, first),
-                *_read_index(f"end{of}", self._starts, end), *behind,
+                "%end_at = arith.select %is_front, %c0, %end_of : index",
+                *_read_index("begin", self._starts, "%first_at"),
+                *_read_index("finish", self._starts, "%end_at"),
+                "%first = arith.select %is_front, %c0, %begin : index",
+                "%end = arith.select %is_behind, %tokens, %finish : index",
                 *_write_count("%tokens", self._most)]
 
     def _write_key_place(self):
         """Returns the same of the keys of a sequence. Queries of no sequence have
         none."""
-        steps = ["%next = arith.addi %b, %c1 : index",
-                 "%first_at = arith.minsi %b, %sequences : index",
-                 "%end_at = arith.minsi %next, %sequences : index",
+        steps = ["%next = arith.addi %b, %c1 : index", *_write_bounds("%end_at"),
                  *_read_index("first", self._key_starts, "%first_at"),
                  *_read_index("end", self._key_starts, "%end_at")]
         if self._key_used is None:
@@ -397,6 +389,13 @@ def _clamp(name, value, last):
     """Returns an index that is clamped to 0 and the last one."""
     return [f"%{name}_low = arith.maxsi {value}, %c0 : index",
             f"%{name} = arith.minsi %{name}_low, {last} : index"]
+
+
+def _write_bounds(end):
+    """Returns the steps that say where the bounds of a sequence are, of which there may
+    be two more than have bounds: `first_at`, and what `end` names."""
+    return ["%first_at = arith.minsi %b, %sequences : index",
+            f"{end} = arith.minsi %next, %sequences : index"]
 
 
 def _write_count(tokens, most):
