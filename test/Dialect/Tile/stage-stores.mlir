@@ -263,6 +263,8 @@ func.func @split_rows(%o: !x, %n: index) {
 // CHECK-NOT:   shares
 // CHECK-LABEL: func @other_rows
 // CHECK-NOT:   shares
+// CHECK-LABEL: func @rows_in_runs
+// CHECK-NOT:   shares
 func.func @in_place(%x: !x, %o: !x, %n: index) {
   tile.launch grid(%n) warps 12 ins(%x : !x) outs(%o : !x) {
   ^bb0(%b: index, %X: !x, %O: !x):
@@ -327,6 +329,34 @@ func.func @other_rows(%x: !x, %o: !y, %n: index) {
       tile.release %queries[%i] : !tile.ring<2 x !q>
       %f = tile.fill %zero : !tile.fragment<192x96xbf16, #y>
       tile.store %f, %O[%b, %i, %c0] dims [1, 2] : !tile.fragment<192x96xbf16, #y>, !y
+    }
+  }
+  return
+}
+
+!r = !tile.shared<192x128xbf16, swizzle = 128, runs = 64>
+
+func.func @rows_in_runs(%x: !x, %o: !x, %n: index) {
+  tile.launch grid(%n) warps 12 ins(%x : !x) outs(%o : !x) {
+  ^bb0(%b: index, %X: !x, %O: !x):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : bf16
+    %queries = tile.ring : !tile.ring<2 x !r>
+    %keys = tile.ring : !tile.ring<8 x !k>
+    scf.for %i = %c0 to %n step %c1 {
+      %slot = tile.acquire %queries[%i] : !tile.ring<2 x !r>
+      tile.load_async %X dims [1, 2] runs 64 {
+      ^bb0(%run: index):
+        tile.yield %b, %run : index, index
+      } into %slot signals %queries[%i] : !x, !tile.ring<2 x !r>
+      %q = tile.wait %queries[%i] : !tile.ring<2 x !r>
+      %k = tile.wait %keys[%i] : !tile.ring<8 x !k>
+      %s = tile.mma wgmma %q, %k transpose_b : !r, !k -> !tile.fragment<192x64xf32, #s>
+      tile.release %keys[%i] : !tile.ring<8 x !k>
+      tile.release %queries[%i] : !tile.ring<2 x !r>
+      %f = tile.fill %zero : !tile.fragment<192x128xbf16, #o>
+      tile.store %f, %O[%b, %i, %c0] dims [1, 2] : !tile.fragment<192x128xbf16, #o>, !x
     }
   }
   return
