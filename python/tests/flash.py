@@ -9,6 +9,7 @@ import math
 
 import torch
 
+from fovea import _operator
 from mods import DEVICE
 
 
@@ -81,3 +82,8 @@ def integers(values, dtype=torch.int32):
 
 def pack(lengths):
     return integers([0, *itertools.accumulate(lengths)])
+
+
+def count_texts():
+    """Returns the number of texts compiled so far."""
+    return len(_operator._forwards) + len(_operator._pairs)

@@ -12,8 +12,8 @@ varlen = pytest.importorskip("torch.nn.attention.varlen")
 import fovea
 import fovea.torch
 import mods
+from flash import attend, find_keep, pack
 from mods import DEVICE, randn
-from test_flash import attend, find_keep, pack
 from test_use_for_sdpa import BOUNDS
 from torch.nn.attention import restore_flash_attention_impl
 from torch.nn.attention.varlen import varlen_attn
