@@ -187,6 +187,8 @@ def flash_attn_varlen_func(
     masks = [lambda b, h, i, j: j >= first_key[i],
              lambda b, h, i, j: j < end_key[i]]
     arguments.tensors += first_key, end_key
+    if not batch[0]:
+        arguments.forget()  # A graph finds keys of at least one sequence.
     if seqused_k is not None:
         arguments.forget()
         # A tile of queries may see keys on both sides of those that do not count.

@@ -28,7 +28,7 @@ def find_keys(queries, starts_q, starts_k, used_q, used_k, left, right, chunk):
         `chunk`: any. The last query is at the last key.
     """
     # A size that a tensor has is known before the call.
-    tensors = {"queries": queries, "starts_q": starts_q, "starts_k": starts_k,
+    tensors = {"queries": queries.detach(), "starts_q": starts_q, "starts_k": starts_k,
                "used_q": used_q, "used_k": used_k}
     numbers = {"left": left if left >= 0 else None,
                "right": right if right >= 0 else None, "chunk": chunk or None}

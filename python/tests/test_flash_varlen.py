@@ -127,6 +127,16 @@ def test_varlen_used(keys_of_sequences):
         assert (found[rows] == 0).all() and lse[:, rows].isneginf().all()
 
 
+def test_varlen_no_sequences(keys_of_sequences):
+    """Rows of no sequence are 0, in calls like ones before, too."""
+    q = randn(6, 2, 32)
+    starts = integers([0, 6])[:1]
+    for _ in range(4):
+        found, lse = fovea.flash_attn_varlen_func(
+            q, q, q, starts, starts, causal=True, return_softmax_lse=True)
+        assert (found == 0).all() and lse.isneginf().all()
+
+
 @pytest.mark.parametrize("is_same", [True, False])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_varlen_repeated(is_same, dtype, keys_of_sequences):
