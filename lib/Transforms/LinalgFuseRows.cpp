@@ -73,6 +73,15 @@ static bool beginsWithRows(AffineMap map, unsigned rows) {
   return true;
 }
 
+/// Returns true if `map` begins with the loops 0 to `rows` - 1, in any order.
+static bool beginsWithPermutedRows(AffineMap map, unsigned rows) {
+  if (!map.isProjectedPermutation() || map.getNumResults() < rows)
+    return false;
+  return llvm::all_of(map.getResults().take_front(rows), [&](AffineExpr expr) {
+    return cast<AffineDimExpr>(expr).getPosition() < rows;
+  });
+}
+
 /// Returns true if the part of an operand that one row reads is a slice: each
 /// dimension is indexed by one row loop or by no row loop.
 static bool isSliceByRows(AffineMap map, unsigned rows) {
@@ -167,13 +176,24 @@ private:
         return false;
       for (OpOperand &operand : op->getOpOperands()) {
         AffineMap map = member.getMatchingIndexingMap(&operand);
-        bool mustBeRow = member.isDpsInit(&operand) || contains(operand.get());
-        if (mustBeRow ? !beginsWithRows(map, count)
-                      : !isSliceByRows(map, count))
+        if (contains(operand.get()) ? !beginsWithRows(map, count)
+            : member.isDpsInit(&operand)
+                ? !isRowOfResult(member.getTiedOpResult(&operand), map, count)
+                : !isSliceByRows(map, count))
           return false;
       }
     }
     return true;
+  }
+
+  /// Returns true if `map` gives each of `count` rows a row of a result, which
+  /// may be elsewhere in it than the rows are if no member reads it.
+  bool isRowOfResult(OpResult result, AffineMap map, unsigned count) const {
+    bool isRead = llvm::any_of(result.getUsers(), [&](Operation *user) {
+      return members.contains(user);
+    });
+    return isRead ? beginsWithRows(map, count)
+                  : beginsWithPermutedRows(map, count);
   }
 
   /// Returns true if no op outside lies on a path from member to member. Each
@@ -499,6 +519,28 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
     }
   }
 
+  /// Gives transpositions of elementwise results the loops of these, so that a
+  /// row is written where the transposition wants it. Neighbours stay so.
+  static void orderTranspositions(Block &block) {
+    IRRewriter rewriter(block.getParentOp()->getContext());
+    for (auto op : llvm::to_vector(block.getOps<linalg::GenericOp>())) {
+      if (!op.hasPureTensorSemantics() || !linalg::isaTransposeOpInterface(op))
+        continue;
+      AffineMap map = op.getIndexingMapsArray().front();
+      unsigned last = map.getNumDims() - 1;
+      auto producer =
+          op.getDpsInputs().front().getDefiningOp<linalg::LinalgOp>();
+      if (map.getDimPosition(last) != last || !producer ||
+          producer->getBlock() != &block || !linalg::isElementwise(producer))
+        continue;
+      SmallVector<unsigned> order;
+      for (unsigned dim = 0; dim <= last; ++dim)
+        order.push_back(map.getDimPosition(dim));
+      rewriter.setInsertionPoint(op);
+      (void)linalg::interchangeGenericOp(rewriter, op, order);
+    }
+  }
+
   bool mayJoin(linalg::LinalgOp op, linalg::LinalgOp root) {
     if (scope == "graph")
       return true;
@@ -508,6 +550,8 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
 
   LogicalResult fuse(Block &block) {
     separateFills(block);
+    if (scope == "graph")
+      orderTranspositions(block);
     SmallVector<linalg::LinalgOp> candidates;
     for (Operation &op : block)
       if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))

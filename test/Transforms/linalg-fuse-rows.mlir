@@ -245,3 +245,93 @@ func.func @reshaped(%x: tensor<8x4x32xf32>, %m: tensor<8x4xf32>, %s: tensor<8x4x
   %e = tensor.expand_shape %y [[0], [1, 2], [3]] output_shape [8, 2, 2, 32] : tensor<8x4x32xf32> into tensor<8x2x2x32xf32>
   return %e : tensor<8x2x2x32xf32>
 }
+
+// -----
+
+// Rows that a transposition puts elsewhere are written there.
+// CHECK-LABEL: func.func @transposed_rows
+// CHECK:       %[[ROWS:.*]] = scf.forall (%[[B:.*]], %[[H:.*]], %[[S:.*]]) in (2, 4, %{{.*}}) shared_outs(%[[OUT:.*]] = %{{.*}}) -> (tensor<2x?x4x64xbf16>)
+// CHECK:         %[[X:.*]] = tensor.extract_slice %arg0[%[[B]], %[[H]], %[[S]], 0] [1, 1, 1, 64]
+// CHECK:         %[[ROW:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<1x1x1x64xf32>) outs(%{{.*}} : tensor<1x1x1x64xbf16>)
+// CHECK:           arith.mulf
+// CHECK:           arith.truncf
+// CHECK:         tensor.parallel_insert_slice %[[ROW]] into %[[OUT]][%[[B]], %[[S]], %[[H]], 0] [1, 1, 1, 64]
+// CHECK-NOT:   linalg.generic
+// CHECK:       return %[[ROWS]]
+// OP-LABEL:    func.func @transposed_rows
+// OP-NOT:      scf.forall
+// OP:          affine_map<(d0, d1, d2, d3) -> (d0, d2, d1, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+func.func @transposed_rows(%x: tensor<2x4x?x64xf32>) -> tensor<2x?x4x64xbf16> {
+  %c2 = arith.constant 2 : index
+  %n = tensor.dim %x, %c2 : tensor<2x4x?x64xf32>
+  %wide = tensor.empty(%n) : tensor<2x4x?x64xf32>
+  %scaled = linalg.generic {indexing_maps = [affine_map<(b, h, s, d) -> (b, h, s, d)>, affine_map<(b, h, s, d) -> (b, h, s, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : tensor<2x4x?x64xf32>) outs(%wide : tensor<2x4x?x64xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %half = arith.constant 0.5 : f32
+    %r = arith.mulf %e, %half : f32
+    linalg.yield %r : f32
+  } -> tensor<2x4x?x64xf32>
+  %narrow = tensor.empty(%n) : tensor<2x4x?x64xbf16>
+  %rounded = linalg.generic {indexing_maps = [affine_map<(b, h, s, d) -> (b, h, s, d)>, affine_map<(b, h, s, d) -> (b, h, s, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%scaled : tensor<2x4x?x64xf32>) outs(%narrow : tensor<2x4x?x64xbf16>) {
+  ^bb0(%e: f32, %o: bf16):
+    %r = arith.truncf %e : f32 to bf16
+    linalg.yield %r : bf16
+  } -> tensor<2x4x?x64xbf16>
+  %out = tensor.empty(%n) : tensor<2x?x4x64xbf16>
+  %t = linalg.transpose ins(%rounded : tensor<2x4x?x64xbf16>) outs(%out : tensor<2x?x4x64xbf16>) permutation = [0, 2, 1, 3]
+  return %t : tensor<2x?x4x64xbf16>
+}
+
+// -----
+
+// Left alone: neighbours would be written far apart.
+// CHECK-LABEL: func.func @transposed_neighbours
+// CHECK-NOT:   scf.forall
+// CHECK:       math.exp
+// CHECK-NOT:   scf.forall
+// CHECK:       return
+func.func @transposed_neighbours(%x: tensor<8x64xf32>, %y: tensor<8x64xf32>, %z: tensor<64x8xf32>) -> tensor<64x8xf32> {
+  %e = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x64xf32>) outs(%y : tensor<8x64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = math.exp %a : f32
+    linalg.yield %r : f32
+  } -> tensor<8x64xf32>
+  %t = linalg.transpose ins(%e : tensor<8x64xf32>) outs(%z : tensor<64x8xf32>) permutation = [1, 0]
+  return %t : tensor<64x8xf32>
+}
+
+// -----
+
+// An op that reads transposed rows, which are others, is not one of the same rows.
+// CHECK-LABEL: func.func @read_after_transposition
+// CHECK:       %[[BOTH:.*]]:2 = scf.forall (%[[I:.*]], %[[J:.*]]) in (4, 8) shared_outs(%[[OUT:.*]] = %{{.*}}, %[[MOVED:.*]] = %{{.*}}) ->
+// CHECK-NOT:     math.cos
+// CHECK:         tensor.parallel_insert_slice %{{.*}} into %[[OUT]][%[[I]], %[[J]], 0]
+// CHECK:         tensor.parallel_insert_slice %{{.*}} into %[[MOVED]][%[[J]], %[[I]], 0]
+// CHECK:       linalg.generic {{.*}} ins(%[[BOTH]]#1 : tensor<8x4x32xf32>)
+// CHECK:         math.cos
+func.func @read_after_transposition(%x: tensor<4x8x32xf32>, %y: tensor<8x4x32xf32>) -> (tensor<4x8x32xf32>, tensor<8x4x32xf32>, tensor<8x4x32xf32>) {
+  %e = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<4x8x32xf32>) outs(%x : tensor<4x8x32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = math.exp %a : f32
+    linalg.yield %r : f32
+  } -> tensor<4x8x32xf32>
+  %f = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%e : tensor<4x8x32xf32>) outs(%x : tensor<4x8x32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = math.sin %a : f32
+    linalg.yield %r : f32
+  } -> tensor<4x8x32xf32>
+  %t = linalg.transpose ins(%f : tensor<4x8x32xf32>) outs(%y : tensor<8x4x32xf32>) permutation = [1, 0, 2]
+  %g = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%t : tensor<8x4x32xf32>) outs(%y : tensor<8x4x32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = math.cos %a : f32
+    linalg.yield %r : f32
+  } -> tensor<8x4x32xf32>
+  return %f, %t, %g : tensor<4x8x32xf32>, tensor<8x4x32xf32>, tensor<8x4x32xf32>
+}

@@ -187,7 +187,9 @@ def LinalgFuseRows : Pass<"linalg-fuse-rows"> {
 
     A group is connected, no op outside of it lies between two of its ops, and a
     row has at most 65536 elements, as far as sizes are known. Contractions are
-    in no group. Reshapes between the ops are moved out of the way first. Within
+    in no group. Reshapes between the ops are moved out of the way first. An op may
+    write a row elsewhere than the rows are, as a transposition behind them does, if
+    no other op of the group reads it. Within
     a group elementwise ops are fused into their one consumer, and values that
     are rounded to a narrower type and widened again between two of them no longer
     are; what one op rounds and widens itself stays rounded.
