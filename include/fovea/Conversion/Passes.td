@@ -445,7 +445,9 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
       of one element, and meet at a barrier behind it. Its buffers are in shared
       memory, large ones in memory. Where a warp is enough for each of more
       iterations than the GPU has multiprocessors, a block has four, and a
-      multiprocessor at most eight blocks of the grid;
+      multiprocessor at most eight blocks of the grid. So is one whose loops of
+      scalars add up what they read, unless at least a warp of neighbours read the
+      same elements at a time, whose threads then need not wait for others;
     - any other `scf.forall`, with one thread for each iteration. Its buffers
       are each thread's own, in memory if they are larger than 512 bytes. An
       `scf.forall` around kernels becomes a loop on the host, which starts them
@@ -475,7 +477,9 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
     memory between them, in an order that depends on the length of the row only.
     A row of up to 128 vectors is computed by a warp or, without a sum, by part
     of one. Rows of dynamic length, or in memory that may not be aligned, get
-    both kernels, and the host chooses. Neighbours share the work for random
+    both kernels, and the host chooses: of one elementwise op the other has a thread
+    for each element of a row of dynamic length, as there may be few that are long.
+    Neighbours share the work for random
     numbers that four of them have in common (Philox counters by place).
   }];
   let dependentDialects = [

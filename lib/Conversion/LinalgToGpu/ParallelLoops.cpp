@@ -108,6 +108,7 @@ private:
   }
 
   void prepareBody();
+  bool readsTogether();
   int64_t chooseThreads();
   void chooseBuffers();
   bool canShareBlock() const;
@@ -115,8 +116,9 @@ private:
   SmallVector<Value> getIndices(Value item);
   LogicalResult emitLoop(Value items);
   LogicalResult emitRowsOrBlocks(Value items);
-  linalg::GenericOp findPointOp(SmallVectorImpl<int64_t> &bounds);
-  void emitPoints(Value items, linalg::GenericOp op, ArrayRef<int64_t> bounds);
+  linalg::GenericOp findPointOp();
+  void emitPoints(Value items, linalg::GenericOp op,
+                  ArrayRef<OpFoldResult> bounds);
   void emitBody(gpu::LaunchOp launch, Value item, Value slot);
   void placeBuffer(gpu::LaunchOp launch, memref::AllocOp alloc,
                    memref::AllocOp original, Value slot);
@@ -200,12 +202,20 @@ LogicalResult LoopConverter::emitRowsOrBlocks(Value items) {
   builder.setInsertionPointToStart(branch.thenBlock());
   emitRows();
   builder.setInsertionPointToStart(branch.elseBlock());
+  // There may be few rows that are long.
+  std::optional<unsigned> loop = plan->rowLoops.front();
+  if (linalg::GenericOp op = loop && !plan->length ? findPointOp() : nullptr) {
+    SmallVector<OpFoldResult> bounds(op.getNumLoops(), builder.getIndexAttr(1));
+    bounds[*loop] = length;
+    emitPoints(items, op, bounds);
+    return success();
+  }
   return emitLoop(items);
 }
 
-/// Returns the only op of the body that writes memory, and bounds of its loops,
-/// if its points are few and apart; else null.
-linalg::GenericOp LoopConverter::findPointOp(SmallVectorImpl<int64_t> &bounds) {
+/// Returns the only op of the body that writes memory, if its points are apart;
+/// else null.
+linalg::GenericOp LoopConverter::findPointOp() {
   linalg::GenericOp found;
   MemoryUse loads;
   for (Operation &op : forall.getBody()->without_terminator()) {
@@ -224,11 +234,19 @@ linalg::GenericOp LoopConverter::findPointOp(SmallVectorImpl<int64_t> &bounds) {
       llvm::any_of(loads.reads,
                    [&](Value base) { return own.writes.contains(base); }))
     return {};
+  return found;
+}
+
+/// Returns bounds of the loops of `op`, none if they are not known or its
+/// points are not few.
+static SmallVector<OpFoldResult> findFewPoints(linalg::GenericOp op) {
   // A loop's size is that of an operand's dimension.
+  Builder builder(op.getContext());
+  SmallVector<OpFoldResult> bounds;
   int64_t points = 1;
-  for (unsigned dim = 0; dim < found.getNumLoops(); ++dim) {
+  for (unsigned dim = 0; dim < op.getNumLoops(); ++dim) {
     SmallVector<std::pair<Value, unsigned>> places;
-    found.mapIterationSpaceDimToAllOperandDims(dim, places);
+    op.mapIterationSpaceDimToAllOperandDims(dim, places);
     FailureOr<int64_t> bound = failure();
     for (auto [memref, place] : places)
       if (failed(bound) && isa<MemRefType>(memref.getType()))
@@ -237,19 +255,19 @@ linalg::GenericOp LoopConverter::findPointOp(SmallVectorImpl<int64_t> &bounds) {
             /*stopCondition=*/nullptr, /*closedUB=*/true);
     if (failed(bound) || *bound <= 0 || *bound > kMostPoints)
       return {};
-    bounds.push_back(*bound);
+    bounds.push_back(builder.getIndexAttr(*bound));
     points *= *bound;
     if (points > kMostPoints)
       return {};
   }
-  return found;
+  return bounds;
 }
 
-/// Emits a kernel with a thread for each point of each iteration.
+/// Emits a kernel with a thread for each point of each iteration, which has at
+/// most as many as the `bounds` of its loops say.
 void LoopConverter::emitPoints(Value items, linalg::GenericOp op,
-                               ArrayRef<int64_t> bounds) {
-  SmallVector<Value> limits = llvm::map_to_vector(
-      bounds, [&](int64_t bound) -> Value { return constant(bound); });
+                               ArrayRef<OpFoldResult> bounds) {
+  SmallVector<Value> limits = getValues(bounds);
   Value points = getProduct(builder, loc, limits);
   Value all = builder.createOrFold<arith::MulIOp>(loc, items, points);
   emitItemLaunch(
@@ -270,7 +288,7 @@ void LoopConverter::emitPoints(Value items, linalg::GenericOp op,
         SmallVector<Value> sizes = getLoopSizes(builder, own);
         Value isPoint;
         for (auto [iv, size, bound] : llvm::zip_equal(ivs, sizes, bounds)) {
-          if (getConstantIntValue(size) == bound)
+          if (isEqualConstantIntOrValue(size, bound))
             continue;
           Value isInside = arith::CmpIOp::create(
               builder, loc, arith::CmpIPredicate::ult, iv, size);
@@ -290,11 +308,11 @@ void LoopConverter::emitPoints(Value items, linalg::GenericOp op,
 
 /// Emits a kernel with an iteration a block or a thread.
 LogicalResult LoopConverter::emitLoop(Value items) {
-  SmallVector<int64_t> bounds;
-  if (linalg::GenericOp op = isByBlocks ? findPointOp(bounds) : nullptr) {
-    emitPoints(items, op, bounds);
-    return success();
-  }
+  if (linalg::GenericOp op = isByBlocks ? findPointOp() : nullptr)
+    if (SmallVector<OpFoldResult> bounds = findFewPoints(op); !bounds.empty()) {
+      emitPoints(items, op, bounds);
+      return success();
+    }
   if (failed(createWorkspaces(items)))
     return failure();
   auto emit = [&](gpu::LaunchOp launch, Value item, Value slot) {
@@ -427,6 +445,57 @@ static bool isOfSame(memref::CopyOp copy) {
          branch.elseYield().getOperand(result.getResultNumber()) == target;
 }
 
+/// Returns the most iterations that `loop` has, if that is known.
+static std::optional<int64_t> getMostSteps(scf::ForOp loop) {
+  if (std::optional<APInt> trips = loop.getStaticTripCount())
+    return trips->getSExtValue();
+  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
+  if (lower != 0 || getConstantIntValue(loop.getStep()) != 1)
+    return std::nullopt;
+  FailureOr<int64_t> upper = ValueBoundsConstraintSet::computeConstantBound(
+      presburger::BoundType::UB, loop.getUpperBound(),
+      /*stopCondition=*/nullptr, /*closedUB=*/true);
+  if (failed(upper))
+    return std::nullopt;
+  return *upper;
+}
+
+/// Returns true if `value` is computed from `source` in the body of a loop.
+static bool dependsOn(Value value, Value source) {
+  if (value == source)
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op || !source.getParentRegion()->isAncestor(op->getParentRegion()))
+    return false;
+  return op->getNumRegions() != 0 ||
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           return dependsOn(operand, source);
+         });
+}
+
+/// Returns true if the body is numbers of one thread, whose loops begin at the
+/// same place in iterations that are neighbours: threads that have these read
+/// the same elements at a time, where those that share an iteration wait for
+/// each other.
+bool LoopConverter::readsTogether() {
+  Value last = forall.getInductionVars().back();
+  std::optional<int64_t> neighbours =
+      getConstantIntValue(forall.getMixedUpperBound().back());
+  if (neighbours.value_or(0) < machine::kWarpSize)
+    return false;
+  bool hasLoop = false;
+  WalkResult result = forall.getBody()->walk([&](Operation *op) {
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      hasLoop = true;
+      if (getCombiners(loop).empty() || dependsOn(loop.getLowerBound(), last))
+        return WalkResult::interrupt();
+    }
+    return isa<linalg::LinalgOp, memref::AllocOp>(op) ? WalkResult::interrupt()
+                                                      : WalkResult::advance();
+  });
+  return hasLoop && !result.wasInterrupted();
+}
+
 /// Leaves `linalg.generic` as the only op on memory that threads can share.
 void LoopConverter::prepareBody() {
   IRRewriter rewriter(builder.getContext());
@@ -435,7 +504,6 @@ void LoopConverter::prepareBody() {
     if (isa<linalg::LinalgOp, memref::CopyOp>(op))
       ops.push_back(op);
   });
-  isByBlocks = !ops.empty();
   for (Operation *op : ops) {
     rewriter.setInsertionPoint(op);
     if (auto copy = dyn_cast<memref::CopyOp>(op)) {
@@ -447,6 +515,7 @@ void LoopConverter::prepareBody() {
           linalg::generalizeNamedOp(rewriter, cast<linalg::LinalgOp>(op));
     }
   }
+  isByBlocks = !ops.empty() && !readsTogether();
 }
 
 int64_t LoopConverter::chooseThreads() {
@@ -484,8 +553,7 @@ int64_t LoopConverter::chooseThreads() {
   forall.getBody()->walk([&](scf::ForOp loop) {
     if (loop.getNumResults() == 0 || getCombiners(loop).empty())
       return;
-    std::optional<APInt> trips = loop.getStaticTripCount();
-    int64_t steps = trips ? trips->getSExtValue() : kUsualSteps;
+    int64_t steps = getMostSteps(loop).value_or(kUsualSteps);
     threads = std::max(threads, std::min(steps, kUsualThreads));
   });
   threads = llvm::alignTo(threads, machine::kWarpSize);

@@ -710,3 +710,76 @@ func.func @other_of_branches(%out: memref<?x32xf32>, %other: memref<?x32xf32>, %
   }
   return
 }
+
+// -----
+
+// Iterations that are neighbours read the same elements at a time: a thread each. One that
+// begins where its number says has a warp, which shares it; so has a loop of at most 32
+// steps, however many there are.
+// CHECK-LABEL: func.func @together(
+// CHECK:         gpu.launch {{.*}} threads({{.*}}) in (%{{.*}} = %c256
+// CHECK:           arith.remui %{{.*}}, %c32
+// CHECK:           scf.for %{{.*}} = %c0 to %{{.*}} step %c1 iter_args
+// CHECK-NOT:       gpu.subgroup_reduce
+// CHECK:           memref.store
+// CHECK:         gpu.launch {{.*}} threads({{.*}}) in (%{{.*}} = %c128
+// CHECK:           scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c32 iter_args
+// CHECK:           gpu.subgroup_reduce
+// CHECK:           nvvm.bar.warp.sync
+func.func @together(%x: memref<?xi32>, %out: memref<?x32xi32>, %sums: memref<?xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : i32
+  %n = memref.dim %out, %c0 : memref<?x32xi32>
+  scf.forall (%i, %j) in (%n, 32) {
+    %first = arith.muli %i, %c1 : index
+    %s = scf.for %k = %c0 to %j step %c1 iter_args(%so_far = %zero) -> (i32) {
+      %e = memref.load %x[%k] : memref<?xi32>
+      %t = arith.addi %so_far, %e : i32
+      scf.yield %t : i32
+    }
+    %own = memref.subview %out[%i, %j] [1, 1] [1, 1] : memref<?x32xi32> to memref<1x1xi32, strided<[32, 1], offset: ?>>
+    memref.store %s, %own[%c0, %c0] : memref<1x1xi32, strided<[32, 1], offset: ?>>
+    memref.copy %own, %own : memref<1x1xi32, strided<[32, 1], offset: ?>> to memref<1x1xi32, strided<[32, 1], offset: ?>>
+  }
+  scf.forall (%i) in (%n) {
+    %count = affine.min affine_map<(d0) -> (32, d0)>(%i)
+    %s = scf.for %k = %c0 to %count step %c1 iter_args(%so_far = %zero) -> (i32) {
+      %at = arith.addi %i, %k : index
+      %e = memref.load %x[%at] : memref<?xi32>
+      %t = arith.addi %so_far, %e : i32
+      scf.yield %t : i32
+    }
+    %own = memref.subview %sums[%i] [1] [1] : memref<?xi32> to memref<1xi32, strided<[1], offset: ?>>
+    memref.store %s, %own[%c0] : memref<1xi32, strided<[1], offset: ?>>
+    memref.copy %own, %own : memref<1xi32, strided<[1], offset: ?>> to memref<1xi32, strided<[1], offset: ?>>
+  }
+  return
+}
+
+// -----
+
+// Left to warps: a loop that begins at the iteration's own place.
+// CHECK-LABEL: func.func @own_places(
+// CHECK:         gpu.launch
+// CHECK:           gpu.subgroup_reduce
+func.func @own_places(%x: memref<?xi32>, %out: memref<?x32xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0 : i32
+  %n = memref.dim %out, %c0 : memref<?x32xi32>
+  scf.forall (%i, %j) in (%n, 32) {
+    %begin = arith.muli %j, %c8 : index
+    %end = arith.addi %begin, %c8 : index
+    %s = scf.for %k = %begin to %end step %c1 iter_args(%so_far = %zero) -> (i32) {
+      %e = memref.load %x[%k] : memref<?xi32>
+      %t = arith.addi %so_far, %e : i32
+      scf.yield %t : i32
+    }
+    %own = memref.subview %out[%i, %j] [1, 1] [1, 1] : memref<?x32xi32> to memref<1x1xi32, strided<[32, 1], offset: ?>>
+    memref.store %s, %own[%c0, %c0] : memref<1x1xi32, strided<[32, 1], offset: ?>>
+    memref.copy %own, %own : memref<1x1xi32, strided<[32, 1], offset: ?>> to memref<1x1xi32, strided<[32, 1], offset: ?>>
+  }
+  return
+}

@@ -297,3 +297,50 @@ func.func @two_rows(%x: memref<10x2x256xf32>, %s: memref<2xf32>, %y: memref<10xf
   }
   return
 }
+
+// -----
+
+// A row that is too long to be kept has a thread for each of its elements: there may be
+// few of these.
+// CHECK-LABEL: func.func @few_long_rows(
+// CHECK-SAME:    %[[X:[a-z0-9]*]]: memref<4x?xf32>
+// CHECK:         %[[LENGTH:.*]] = memref.dim %[[X]], %c1
+// CHECK:         arith.cmpi ule, %[[LENGTH]]
+// CHECK:         } else {
+// CHECK:           %[[ALL:.*]] = arith.muli %[[LENGTH]], %c4
+// CHECK:           arith.ceildivui %[[ALL]], %c256
+// CHECK:           gpu.launch
+// CHECK:             scf.for %[[N:.*]] = %{{.*}} to %[[ALL]] step
+// CHECK:               %[[ROW:.*]] = arith.divui %[[N]], %[[LENGTH]]
+// CHECK:               %[[AT:.*]] = arith.remui %[[N]], %[[LENGTH]]
+// CHECK:               memref.subview %[[X]][%[[ROW]], 0]
+// CHECK:               memref.load %{{.*}}[%c0, %[[AT]]]
+// CHECK-NOT:           gpu.barrier
+// CHECK:               gpu.terminator
+func.func @few_long_rows(%x: memref<4x?xf32>, %y: memref<4x?xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<4x?xf32>) outs(%y : memref<4x?xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %r = math.exp %e : f32
+    linalg.yield %r : f32
+  }
+  return
+}
+
+// -----
+
+// Left to blocks: sums.
+// CHECK-LABEL: func.func @long_sums(
+// CHECK:         } else {
+// CHECK:           gpu.launch
+// CHECK:             gpu.barrier
+// CHECK:             gpu.terminator
+func.func @long_sums(%x: memref<4x?xf32>, %y: memref<4xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<4x?xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %r = arith.addf %e, %o : f32
+    linalg.yield %r : f32
+  }
+  return
+}
