@@ -70,10 +70,12 @@ func.func @heads(%q: tensor<2x4x512x64xbf16>, %k: tensor<2x2x512x64xbf16>, %l: t
   return %dq : tensor<2x4x512x64xbf16>
 }
 
-// A loop that repeats the parallel one, over heads: the lists are made once.
+// A loop that repeats the parallel one, over heads: the lists are made once. Their
+// tiles are one chunk, which needs no counts.
 
 // CHECK-LABEL: func @repeated
-// CHECK:       %[[LISTS:.*]]:2 = scf.forall (%{{.*}}) in (16, 16)
+// CHECK-NOT:   tensor<16x1xi32>
+// CHECK:       %[[LISTS:.*]]:2 = scf.forall (%{{.*}}) in (16, 32) {{.*}} -> (tensor<16x32xi32>, tensor<16x32xi32>)
 // CHECK:       scf.for %{{.*}} = %c0 to %c4 step %c1
 // CHECK:         scf.forall (%{{.*}}, %{{.*}}) = (0, 0)
 // CHECK:           tensor.extract %[[LISTS]]#0
@@ -114,4 +116,31 @@ func.func @repeated_heads(%q: tensor<2x4x512x64xbf16>, %l: tensor<2x4x512xf32>, 
       : tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>
         -> tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>, tensor<2x4x512x64xbf16>
   return %dq : tensor<2x4x512x64xbf16>
+}
+
+// A mask of one bound: whether it keeps all of a tile is the opposite of a test.
+
+// CHECK-LABEL: func @ends
+// CHECK:       %[[LISTS:.*]]:2 = scf.forall (%{{.*}}, %{{.*}}) in (4, 32)
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) = (0, 0, 0) to (1, 1, 512)
+// CHECK:         scf.for %[[K:.*]] = %c0 to %{{.*}} step %c1{{ }}
+// CHECK-NOT:       scf.if
+// CHECK:           %[[E32:.*]] = tensor.extract %[[LISTS]]#0[%{{.*}}, %[[K]]]
+// CHECK:           %[[E:.*]] = arith.index_castui %[[E32]] : i32 to index
+// CHECK:           %[[SET:.*]] = arith.andi %[[E]], %c1
+// CHECK:           %[[PARTIAL:.*]] = arith.cmpi eq, %[[SET]], %c1
+// CHECK:           attn.online_backward {{.*}} partial(%[[PARTIAL]])
+func.func @ends(%q: tensor<1x1x512x64xbf16>, %l: tensor<1x1x512xf32>, %ends: tensor<512xi32>) -> tensor<1x1x512x64xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(0.125)
+      statistics(%l, %l : tensor<1x1x512xf32>, tensor<1x1x512xf32>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %e = tensor.extract %ends[%i] : tensor<512xi32>
+        %n = arith.index_cast %e : i32 to index
+        %keep = arith.cmpi slt, %j, %n : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key]>>}
+      : tensor<1x1x512x64xbf16>, tensor<1x1x512x64xbf16>, tensor<1x1x512x64xbf16>, tensor<1x1x512x64xbf16>
+        -> tensor<1x1x512x64xbf16>, tensor<1x1x512x64xbf16>, tensor<1x1x512x64xbf16>
+  return %dq : tensor<1x1x512x64xbf16>
 }

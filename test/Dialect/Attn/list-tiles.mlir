@@ -1,23 +1,42 @@
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile --attn-list-tiles --canonicalize --cse --split-input-file --mlir-print-local-scope | FileCheck %s
 
 // Lists are for batches and tiles of queries, which the test depends on, and not
-// for heads. A tile counts the accepted ones before it.
+// for heads. The accepted tiles of each chunk of 32 are counted, and a tile adds the
+// counts of those in front of its own chunk to the accepted ones before it there.
 
 // CHECK-LABEL: func @documents
 // CHECK:       %[[ROWS:.*]]:2 = scf.forall
 // CHECK:       %[[KEYS:.*]]:2 = scf.forall
-// CHECK:       %[[TILES:.*]] = arith.ceildivsi %{{.*}}, %c16
-// CHECK:       %[[ROOM:.*]] = arith.maxsi %[[TILES]], %c1
-// CHECK:       %[[LISTS:.*]]:2 = scf.forall (%[[B:.*]], %[[T:.*]], %[[N:.*]]) in (2, %{{.*}}, %[[ROOM]]) shared_outs(%[[LIST:.*]] = %{{.*}}, %[[COUNTS:.*]] = %{{.*}}) -> (tensor<2x?x?xi32>, tensor<2x?x?xi32>) {
+// CHECK:       %[[TILES:.*]] = arith.ceildivsi %[[SIZE:.*]], %c16
+// CHECK:       %[[SOME:.*]] = arith.ceildivsi %[[TILES]], %c32
+// CHECK:       %[[CHUNKS:.*]] = arith.maxsi %[[SOME]], %c1
+// CHECK:       %[[ROOM:.*]] = arith.muli %[[CHUNKS]], %c32
+// CHECK:       %[[SUMS:.*]] = scf.forall (%[[B:.*]], %[[T:.*]], %[[C:.*]]) in (2, %{{.*}}, %[[CHUNKS]]) shared_outs(%[[OUT:.*]] = %{{.*}}) -> (tensor<2x?x?xi32>) {
+// CHECK-DAG:     %[[FIRST:.*]] = arith.muli %[[C]], %c32
+// CHECK-DAG:     %[[OTHERS:.*]] = arith.subi %[[TILES]], %[[FIRST]]
+// CHECK:         %[[END:.*]] = affine.min affine_map<(d0) -> (32, d0)>(%[[OTHERS]])
+// CHECK:         %[[SUM:.*]] = scf.for %[[E:.*]] = %c0 to %[[END]] step %c1 iter_args(%[[SO_FAR:.*]] = %c0_i32)
+// CHECK:           %[[NUMBER:.*]] = arith.addi %[[FIRST]], %[[E]]
+// CHECK:           arith.muli %[[NUMBER]], %c16
+// CHECK:           %[[PASSES:.*]] = arith.andi
+// CHECK:           %[[ONE:.*]] = arith.extui %[[PASSES]] : i1 to i32
+// CHECK:           %[[NEXT:.*]] = arith.addi %[[SO_FAR]], %[[ONE]]
+// CHECK:           scf.yield %[[NEXT]]
+// CHECK:         tensor.insert %[[SUM]] into
+// CHECK:         tensor.parallel_insert_slice %{{.*}} into %[[OUT]][%[[B]], %[[T]], %[[C]]]
+// CHECK:       %[[LISTS:.*]]:2 = scf.forall (%[[B:.*]], %[[T:.*]], %[[C:.*]], %[[O:.*]]) in (2, %{{.*}}, %[[CHUNKS]], 32) shared_outs(%[[LIST:.*]] = %{{.*}}, %[[COUNTS:.*]] = %{{.*}}) -> (tensor<2x?x?xi32>, tensor<2x?x?xi32>) {
 // CHECK-DAG:     tensor.extract %[[ROWS]]#0[%[[B]], %{{.*}}]
 // CHECK-DAG:     tensor.extract %[[ROWS]]#1[%[[B]], %{{.*}}]
-// CHECK-DAG:     %[[PLACE:.*]] = arith.muli %[[N]], %c16
-// CHECK:         %[[END:.*]] = arith.minsi %[[PLACE]], %[[SIZE:.*]] : index
-// CHECK:         %[[RANK:.*]] = scf.for %[[E:.*]] = %c0 to %[[END]] step %c16 iter_args(%[[SUM:.*]] = %c0)
-// CHECK:           %[[PASSES:.*]] = arith.andi
-// CHECK:           %[[ONE:.*]] = arith.select %[[PASSES]], %c1, %c0
-// CHECK:           %[[NEXT:.*]] = arith.addi %[[SUM]], %[[ONE]]
-// CHECK:           scf.yield %[[NEXT]]
+// CHECK-DAG:     %[[FIRST:.*]] = arith.muli %[[C]], %c32
+// CHECK-DAG:     %[[OTHERS:.*]] = arith.subi %[[TILES]], %[[FIRST]]
+// CHECK:         %[[END:.*]] = affine.min affine_map<(d0, d1) -> (d1, d0)>(%[[OTHERS]], %[[O]])
+// CHECK:         %[[INSIDE:.*]] = scf.for %{{.*}} = %c0 to %[[END]] step %c1
+// CHECK:         %[[BEFORE:.*]] = scf.for %[[F:.*]] = %c0 to %[[C]] step %c1
+// CHECK:           tensor.extract %[[SUMS]][%[[B]], %[[T]], %[[F]]]
+// CHECK:         %[[RANK32:.*]] = arith.addi %[[INSIDE]], %[[BEFORE]]
+// CHECK:         %[[RANK:.*]] = arith.index_castui %[[RANK32]]
+// CHECK:         %[[N:.*]] = arith.addi %[[FIRST]], %[[O]]
+// CHECK:         %[[PLACE:.*]] = arith.muli %[[N]], %c16
 // CHECK:         %[[EXISTS:.*]] = arith.cmpi slt, %[[PLACE]], %[[SIZE]]
 // CHECK:         %[[TESTS:.*]]:2 = scf.if %[[EXISTS]] -> (i1, i1)
 // CHECK:         } else {

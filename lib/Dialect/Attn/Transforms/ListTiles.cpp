@@ -60,7 +60,10 @@ private:
   bool findLength();
   SmallVector<Value> getItem(RewriterBase &rewriter);
   void createLists(RewriterBase &rewriter);
-  void emitEntry(OpBuilder &builder, Location loc, ValueRange arguments);
+  struct ItemTests;
+  Value countChunks(RewriterBase &rewriter, ArrayRef<OpFoldResult> items);
+  void emitEntry(OpBuilder &builder, Location loc, ValueRange arguments,
+                 Value chunkCounts);
 
   /// Returns the type of numbers in lists: 32 bits, which a kernel knows to be
   /// small, where places of less than 30 have room in them beside the flags.
@@ -88,8 +91,39 @@ private:
   /// By item: places of the tiles, in units, with the flags in the lowest bits,
   /// and, for each tile, how many are accepted up to it.
   Value list, counts;
-  /// The most tiles of an item.
-  OpFoldResult room;
+  /// The most chunks of tiles of an item, and the tiles of these.
+  OpFoldResult chunks, room;
+};
+
+/// The tiles that are counted together: as many as a warp has lanes.
+constexpr int64_t kChunk = 32;
+
+/// The tests of the tiles of one item of the parallel loop.
+struct TestedLoop::ItemTests {
+  ItemTests(TestedLoop &tested, IndexMath &math, ValueRange item);
+
+  /// Returns the place of tile `number` of chunk `chunk`.
+  OpFoldResult getPlace(IndexMath &math, OpFoldResult chunk,
+                        OpFoldResult number) const {
+    OpFoldResult tile =
+        math.add(math.mul(chunk, math.constant(kChunk)), number);
+    return math.add(lower, math.mul(tile, step));
+  }
+  /// Returns how many tiles the item has from chunk `chunk` on, at most
+  /// `limit`; none or less behind the last one.
+  OpFoldResult countTiles(IndexMath &math, Value chunk,
+                          OpFoldResult limit) const;
+  /// Emits the tests of the tile at `place`: whether it is accepted, and flags.
+  SmallVector<Value> test(OpBuilder &builder, Value place) const;
+  /// Emits the number, of 32 bits, of accepted ones of a chunk's tiles below
+  /// `end`.
+  Value count(OpBuilder &builder, Location loc, OpFoldResult chunk,
+              OpFoldResult end) const;
+
+  TestedLoop &tested;
+  SmallVector<Operation *> ofTile;
+  IRMapping mapping;
+  OpFoldResult lower, upper, step;
 };
 } // namespace
 
@@ -192,6 +226,16 @@ std::optional<TestedLoop> TestedLoop::get(scf::ForOp loop) {
         !llvm::equal(other->getTerminator()->getOperands(),
                      loop.getRegionIterArgs()))
       return std::nullopt;
+  // The opposite of a comparison with what is read is one where it is used.
+  for (auto test :
+       llvm::make_early_inc_range(branch.thenBlock()->getOps<arith::CmpIOp>()))
+    if (llvm::all_of(test->getOperands(),
+                     [&](Value operand) {
+                       return operand.getParentBlock() != branch.thenBlock();
+                     }) &&
+        llvm::any_of(test->getOperands(),
+                     [&](Value operand) { return readsTensor(operand, loop); }))
+      test->moveBefore(branch);
   TestedLoop tested(loop, branch, forall);
   if (!tested.collectTests()) {
     LDBG() << "loop at " << loop.getLoc()
@@ -211,60 +255,146 @@ std::optional<TestedLoop> TestedLoop::get(scf::ForOp loop) {
   return tested;
 }
 
-/// Emits the work on one tile of one item of the parallel loop: the tile counts
-/// those before it that are accepted, which is its place in the list.
-/// `arguments` are the numbers of the item and of the tile, the list and the
-/// counts.
-void TestedLoop::emitEntry(OpBuilder &builder, Location loc,
-                           ValueRange arguments) {
-  ValueRange item = arguments.drop_back(3);
-  Value number = arguments[item.size()];
-  ValueRange outs = arguments.take_back(2);
+/// Emits the sum of the terms, of 32 bits, of the numbers below `end`.
+static Value
+sumUp(OpBuilder &builder, Location loc, OpFoldResult end,
+      llvm::function_ref<Value(OpBuilder &builder, Value number)> term) {
   IndexMath math(builder, loc);
-  IRMapping mapping;
-  slice.mapItem(math, item.take_front(slice.getDims().size()), mapping);
-  SmallVector<Operation *> ofTile;
-  for (Operation *op : slice.getOps())
-    if (loop->isAncestor(op->getParentOp()))
+  auto sum = scf::ForOp::create(
+      builder, loc, math.materialize(math.constant(0)), math.materialize(end),
+      math.materialize(math.constant(1)),
+      arith::ConstantIntOp::create(builder, loc, 0, /*width=*/32).getResult(),
+      [&](OpBuilder &nested, Location loc, Value number, ValueRange sum) {
+        Value added = term(nested, number);
+        scf::YieldOp::create(
+            nested, loc,
+            arith::AddIOp::create(nested, loc, sum[0], added).getResult());
+      });
+  return sum.getResult(0);
+}
+
+TestedLoop::ItemTests::ItemTests(TestedLoop &tested, IndexMath &math,
+                                 ValueRange item)
+    : tested(tested) {
+  tested.slice.mapItem(math, item.take_front(tested.slice.getDims().size()),
+                       mapping);
+  for (Operation *op : tested.slice.getOps())
+    if (tested.loop->isAncestor(op->getParentOp()))
       ofTile.push_back(op);
     else
-      builder.clone(*op, mapping);
-  Value lower = mapping.lookupOrDefault(loop.getLowerBound()),
-        upper = mapping.lookupOrDefault(loop.getUpperBound()),
-        step = mapping.lookupOrDefault(loop.getStep());
-  // Emits the tests of the tile at `place`: whether it is accepted, and flags.
-  auto test = [&](OpBuilder &nested, Value place) {
-    IRMapping ofPlace(mapping);
-    ofPlace.map(loop.getInductionVar(), place);
-    for (Operation *op : ofTile)
-      nested.clone(*op, ofPlace);
-    SmallVector<Value> results = {
-        ofPlace.lookupOrDefault(Value(branch.getCondition()))};
-    for (Value flag : flags)
-      results.push_back(ofPlace.lookupOrDefault(flag));
-    return results;
+      math.getBuilder().clone(*op, mapping);
+  auto find = [&](Value value) {
+    return getAsOpFoldResult(mapping.lookupOrDefault(value));
   };
+  lower = find(tested.loop.getLowerBound());
+  upper = find(tested.loop.getUpperBound());
+  step = find(tested.loop.getStep());
+}
 
-  Value place =
-      math.materialize(math.add(lower, math.mul(number, OpFoldResult(step))));
-  Value zero = math.materialize(math.constant(0));
-  auto before = scf::ForOp::create(
-      builder, loc, lower, math.materialize(math.min(place, upper)), step, zero,
-      [&](OpBuilder &nested, Location loc, Value earlier, ValueRange count) {
-        IndexMath sum(nested, loc);
-        OpFoldResult accepted = sum.select(test(nested, earlier).front(),
-                                           sum.constant(1), sum.constant(0));
-        scf::YieldOp::create(nested, loc,
-                             sum.materialize(sum.add(count[0], accepted)));
+OpFoldResult TestedLoop::ItemTests::countTiles(IndexMath &math, Value chunk,
+                                               OpFoldResult limit) const {
+  OpFoldResult tiles = math.ceilDiv(math.sub(upper, lower), step);
+  OpFoldResult others = math.sub(tiles, math.mul(chunk, math.constant(kChunk)));
+  MLIRContext *context = chunk.getContext();
+  return affine::makeComposedFoldedAffineMin(
+      math.getBuilder(), math.getLoc(),
+      AffineMap::getMultiDimIdentityMap(2, context), {others, limit});
+}
+
+SmallVector<Value> TestedLoop::ItemTests::test(OpBuilder &builder,
+                                               Value place) const {
+  IRMapping ofPlace(mapping);
+  ofPlace.map(tested.loop.getInductionVar(), place);
+  for (Operation *op : ofTile)
+    builder.clone(*op, ofPlace);
+  SmallVector<Value> results = {
+      ofPlace.lookupOrDefault(Value(tested.branch.getCondition()))};
+  for (Value flag : tested.flags)
+    results.push_back(ofPlace.lookupOrDefault(flag));
+  return results;
+}
+
+Value TestedLoop::ItemTests::count(OpBuilder &builder, Location loc,
+                                   OpFoldResult chunk, OpFoldResult end) const {
+  return sumUp(builder, loc, end, [&](OpBuilder &nested, Value number) {
+    IndexMath math(nested, loc);
+    Value place = math.materialize(getPlace(math, chunk, number));
+    return arith::ExtUIOp::create(nested, loc, nested.getI32Type(),
+                                  test(nested, place).front());
+  });
+}
+
+/// Emits how many tiles of each chunk of each item are accepted.
+Value TestedLoop::countChunks(RewriterBase &rewriter,
+                              ArrayRef<OpFoldResult> items) {
+  Location loc = loop.getLoc();
+  SmallVector<OpFoldResult> shape(items);
+  shape.push_back(chunks);
+  Type type = rewriter.getI32Type();
+  Value memory = tensor::EmptyOp::create(rewriter, loc, shape, type);
+  auto made = scf::ForallOp::create(
+      rewriter, loc, shape, memory, /*mapping=*/std::nullopt,
+      [&](OpBuilder &builder, Location loc, ValueRange arguments) {
+        ValueRange place = arguments.drop_back();
+        Value chunk = place.back();
+        IndexMath math(builder, loc);
+        ItemTests tests(*this, math, place.drop_back());
+        Value count =
+            tests.count(builder, loc, chunk,
+                        tests.countTiles(math, chunk, math.constant(kChunk)));
+        SmallVector<OpFoldResult> offset = getAsOpFoldResult(place),
+                                  ones(place.size(), builder.getIndexAttr(1));
+        Value out = tensor::ExtractSliceOp::create(
+            builder, loc, arguments.back(), offset, ones, ones);
+        SmallVector<Value> zeros(place.size(),
+                                 math.materialize(math.constant(0)));
+        out = tensor::InsertOp::create(builder, loc, count, out, zeros);
+        auto parallel = scf::InParallelOp::create(builder, loc);
+        builder.setInsertionPointToStart(parallel.getBody());
+        tensor::ParallelInsertSliceOp::create(
+            builder, loc, out, arguments.back(), offset, ones, ones);
       });
+  return made.getResult(0);
+}
+
+/// Emits the work on one tile of one item of the parallel loop: the tile counts
+/// those before it that are accepted, which is its place in the list: whole
+/// chunks by their counts, unless there is but one, and those of its own.
+/// `arguments` are the numbers of the item, the chunk and the tile in it, the
+/// list and the counts.
+void TestedLoop::emitEntry(OpBuilder &builder, Location loc,
+                           ValueRange arguments, Value chunkCounts) {
+  ValueRange outs = arguments.take_back(2);
+  Value ofChunk = arguments.drop_back(2).back();
+  Value chunk = arguments.drop_back(3).back();
+  ValueRange item = arguments.drop_back(4);
+  IndexMath math(builder, loc);
+  ItemTests tests(*this, math, item);
+  Value zero = math.materialize(math.constant(0));
+  Value before =
+      tests.count(builder, loc, chunk, tests.countTiles(math, chunk, ofChunk));
+  if (chunkCounts)
+    before = arith::AddIOp::create(
+        builder, loc, before,
+        sumUp(builder, loc, chunk, [&](OpBuilder &nested, Value other) {
+          SmallVector<Value> place(item);
+          place.push_back(other);
+          return tensor::ExtractOp::create(nested, loc, chunkCounts, place);
+        }));
+  OpFoldResult rank =
+      arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), before)
+          .getResult();
+  OpFoldResult number =
+      math.add(math.mul(chunk, math.constant(kChunk)), ofChunk);
+  Value place = math.materialize(tests.getPlace(math, chunk, ofChunk));
   // There may be fewer tiles than the list has room for.
-  Value exists = math.materialize(math.less(place, upper), true);
+  Value exists = math.materialize(math.less(place, tests.upper), true);
   SmallVector<Type> types(flags.size() + 1, builder.getI1Type());
-  auto tests = scf::IfOp::create(builder, loc, types, exists,
-                                 /*withElseRegion=*/true);
-  OpBuilder inThen = tests.getThenBodyBuilder(),
-            inElse = tests.getElseBodyBuilder();
-  scf::YieldOp::create(inThen, loc, test(inThen, place));
+  auto tested = scf::IfOp::create(builder, loc, types, exists,
+                                  /*withElseRegion=*/true);
+  OpBuilder inThen = tested.getThenBodyBuilder(),
+            inElse = tested.getElseBodyBuilder();
+  scf::YieldOp::create(inThen, loc, tests.test(inThen, place));
   IndexMath rejected(inElse, loc);
   scf::YieldOp::create(
       inElse, loc,
@@ -272,19 +402,18 @@ void TestedLoop::emitEntry(OpBuilder &builder, Location loc,
                          rejected.materialize(rejected.boolean(false), true)));
 
   // Accepted tiles come first, in order, and the others last.
-  Value accepted = tests.getResult(0), rank = before.getResult(0);
+  Value accepted = tested.getResult(0);
   int64_t tileDim = static_cast<int64_t>(item.size());
-  OpFoldResult fromEnd =
-      math.add(math.sub(OpFoldResult(number), rank), math.constant(1));
+  OpFoldResult fromEnd = math.add(math.sub(number, rank), math.constant(1));
   OpFoldResult slot = math.select(accepted, rank, math.sub(room, fromEnd));
-  OpFoldResult count = math.select(accepted, math.add(rank, math.constant(1)),
-                                   OpFoldResult(rank));
+  OpFoldResult count =
+      math.select(accepted, math.add(rank, math.constant(1)), rank);
   OpFoldResult units = place;
   if (int64_t unit = getUnit(); unit > 1)
-    units = math.add(math.floorDiv(lower, math.constant(unit)), number);
+    units = math.add(math.floorDiv(tests.lower, math.constant(unit)), number);
   OpFoldResult entry =
       math.mul(units, math.constant(int64_t(1) << flags.size()));
-  for (auto [bit, flag] : llvm::enumerate(tests.getResults().drop_front()))
+  for (auto [bit, flag] : llvm::enumerate(tested.getResults().drop_front()))
     entry = math.add(entry, math.select(flag, math.constant(int64_t(1) << bit),
                                         math.constant(0)));
 
@@ -318,21 +447,28 @@ void TestedLoop::createLists(RewriterBase &rewriter) {
   Location loc = loop.getLoc();
   rewriter.setInsertionPoint(slice.getRoot());
   IndexMath math(rewriter, loc);
-  SmallVector<OpFoldResult> shape = slice.getShape(math);
-  if (shape.empty())
-    shape.push_back(math.constant(1));
+  SmallVector<OpFoldResult> items = slice.getShape(math);
+  if (items.empty())
+    items.push_back(math.constant(1));
   // Without a tile the number of accepted ones is read nevertheless.
-  room = math.max(
+  OpFoldResult chunkSize = math.constant(kChunk);
+  OpFoldResult tiles =
       math.ceilDiv(tensor::getMixedSize(rewriter, loc, tensor, tensorDim),
-                   getAsOpFoldResult(loop.getStep())),
-      math.constant(1));
+                   getAsOpFoldResult(loop.getStep()));
+  chunks = math.max(math.ceilDiv(tiles, chunkSize), math.constant(1));
+  room = math.mul(chunks, chunkSize);
+  Value chunkCounts;
+  if (IndexMath::constantOf(chunks) != 1)
+    chunkCounts = countChunks(rewriter, items);
+  SmallVector<OpFoldResult> shape(items), entries(items);
   shape.push_back(room);
+  entries.append({chunks, chunkSize});
   Value memory = tensor::EmptyOp::create(rewriter, loc, shape, getNumberType());
   auto made = scf::ForallOp::create(
-      rewriter, loc, shape, ValueRange{memory, memory},
+      rewriter, loc, entries, ValueRange{memory, memory},
       /*mapping=*/std::nullopt,
       [&](OpBuilder &builder, Location loc, ValueRange arguments) {
-        emitEntry(builder, loc, arguments);
+        emitEntry(builder, loc, arguments, chunkCounts);
       });
   list = made.getResult(0);
   counts = made.getResult(1);
