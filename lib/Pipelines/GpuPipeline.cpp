@@ -48,7 +48,8 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   manager.addPass(attn::createAttnTile(tiling));
   manager.addPass(attn::createAttnListTiles(
       attn::AttnListTilesOptions{options.deterministic}));
-  manager.addPass(attn::createAttnOrderTiles());
+  manager.addPass(attn::createAttnOrderTiles(
+      attn::AttnOrderTilesOptions{options.deterministic}));
   manager.addPass(attn::createAttnJoinTables());
   // A program of a thread block asks for the sizes of operands only, not for
   // those of tiles that loops carry.

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Persistent blocks are dealt tiles of queries from the longest to the
-// shortest. Which are long is known under a causal mask; where tensors decide
-// it, as where sequences begin, the tiles are sorted in front. Where tensors
-// also decide which tiles have queries, those that have none come last, and the
-// loop ends in front of them.
+// shortest, and blocks of the backward pass begin with the tiles of keys that
+// most queries see. Which are long is known under a causal mask; where tensors
+// decide it, as where sequences begin, the tiles are sorted in front. Where
+// tensors also decide which tiles have queries, those that have none come last,
+// and the loop ends in front of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,11 +40,13 @@ using namespace fovea::attn;
 
 namespace {
 /// A parallel loop over batches, heads and tiles of queries, each of which has
-/// a loop over tiles of keys.
+/// a loop over tiles of keys; in the backward pass it is the other way round.
 class OrderedLoop {
 public:
-  OrderedLoop(scf::ForallOp items, scf::ForOp keys, ScheduleAttr schedule)
-      : items(items), keys(keys), schedule(schedule), slice(items) {}
+  OrderedLoop(scf::ForallOp items, scf::ForOp keys, ScheduleAttr schedule,
+              bool isBackward)
+      : items(items), keys(keys), schedule(schedule), isBackward(isBackward),
+        slice(items) {}
 
   /// Returns the reason for which the tiles stay in order, or nullopt.
   std::optional<StringRef> analyze();
@@ -68,6 +71,7 @@ private:
   scf::ForallOp items;
   scf::ForOp keys;
   ScheduleAttr schedule;
+  bool isBackward;
   /// What the bounds of the loop over keys, and `sizes`, are computed by.
   ItemSlice slice;
   /// The sizes of results that tensors decide: a tile is used if none is zero.
@@ -231,9 +235,11 @@ void OrderedLoop::rewrite(RewriterBase &rewriter) {
 
   // The place of a tile is the number of those that come before it: among equal
   // ones the tiles in front or, where these were not reversed, those behind,
-  // which have more keys. Each place has the number of those that are used.
+  // which have more keys. Tiles of keys in front have more queries. Each place
+  // has the number of those that are used.
   bool counts = !sizes.empty();
-  bool isReversed = schedule.getQueries() != QueryTiles::Sequences;
+  bool isReversed =
+      isBackward || schedule.getQueries() != QueryTiles::Sequences;
   auto emitPlace = [&](IndexMath &math, ValueRange item) {
     OpBuilder &builder = math.getBuilder();
     Value own = read(math, lengths, item), tile = item[tileAt],
@@ -319,10 +325,20 @@ struct OrderTiles : fovea::attn::impl::AttnOrderTilesBase<OrderTiles> {
         if (!schedule || schedule.getOrder() != WorkOrder::LongestFirst ||
             schedule.getBlocks() == Blocks::Tiles)
           continue;
-        loops.emplace_back(items, keys, schedule);
+        loops.emplace_back(items, keys, schedule, /*isBackward=*/false);
         break;
       }
     });
+    // Blocks that take turns to add begin in the order of their tiles.
+    if (!deterministic)
+      getOperation()->walk([&](OnlineBackwardOp step) {
+        auto items = step->getParentOfType<scf::ForallOp>();
+        auto queries = step->getParentOfType<scf::ForOp>();
+        ScheduleAttr schedule = step.getScheduleAttr();
+        if (items && queries && items->isAncestor(queries) && schedule &&
+            schedule.getOrder() == WorkOrder::LongestFirst)
+          loops.emplace_back(items, queries, schedule, /*isBackward=*/true);
+      });
     IRRewriter rewriter(&getContext());
     for (OrderedLoop &loop : loops) {
       if (std::optional<StringRef> reason = loop.analyze()) {

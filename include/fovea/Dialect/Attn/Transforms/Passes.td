@@ -516,11 +516,13 @@ def AttnListTiles : Pass<"attn-list-tiles"> {
     - an `scf.forall` before the parallel loop makes the lists, one for each item
       that the tests tell apart: places of tiles in the order of the loop, divided
       by the tiles' size if they are multiples of it, and their number. Booleans of the test that an accepted tile uses, as whether
-      the mask keeps all of it, are the lowest bits of its entry;
+      the mask keeps all of it, are the lowest bits of its entry. Another one in
+      front counts the accepted tiles of each chunk of 32, if there may be several;
     - the loop counts through its list, and its body has no test. So the passes
       that follow let its copies and products run ahead as without a mask.
 
-    A list has room for all tiles of the tensor that the loop steps through. Lists
+    A list has room for all tiles of the tensor that the loop steps through, in whole
+    chunks. Lists
     are made in front of loops that repeat the parallel one.
 
     A loop stays as it is if its tests need values that the parallel loop
@@ -564,7 +566,16 @@ def AttnOrderTiles : Pass<"attn-order-tiles"> {
     at the tile: by a number of its sequence alone, as a length, tiles are in order as
     by none. It stays as it is if these bounds need what the parallel loop computes,
     or differ between its repetitions.
+
+    In the backward pass tiles of keys are sorted by the tiles of queries that see
+    them, whatever blocks are, so that the last ones to begin are short. With
+    `deterministic` they stay in order: blocks add in turns (`--tile-order-adds`),
+    and would wait for some that have not begun.
   }];
+  let options = [
+    Option<"deterministic", "deterministic", "bool", /*default=*/"false",
+           "Keep the order of backward passes, whose blocks take turns">
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
