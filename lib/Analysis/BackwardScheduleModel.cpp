@@ -158,7 +158,8 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
     return std::nullopt;
 
   GpuFootprint footprint = getBackwardGpuFootprint(
-      schedule, target, shape.elementBytes, shape.headDim, shape.valueDim);
+      schedule, target, shape.elementBytes, shape.headDim, shape.valueDim,
+      int64_t(findQueryReads(op.getMask()).size()));
   if (!footprint.usesWgmma)
     footprint.registers += kOperandRegisters;
   // Each of these takes another fragment of scores: scores, and the gradients

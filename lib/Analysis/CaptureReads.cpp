@@ -176,6 +176,24 @@ SmallVector<TileRead> fovea::findTileReads(Region &region) {
   return reads;
 }
 
+SmallVector<tensor::ExtractOp> fovea::findQueryReads(Region &mask) {
+  SmallVector<tensor::ExtractOp> reads;
+  if (mask.empty())
+    return reads;
+  Block &body = mask.front();
+  ValueRange place = body.getArguments().take_back(4);
+  llvm::SmallDenseSet<Value> ofQueries = getDependents(body, place[2]),
+                             ofKeys = getDependents(body, place[3]);
+  for (auto op : body.getOps<tensor::ExtractOp>()) {
+    Value element = op.getResult();
+    if (element.getType().isIntOrFloat() &&
+        element.getType().getIntOrFloatBitWidth() == 32 &&
+        ofQueries.contains(element) && !ofKeys.contains(element))
+      reads.push_back(op);
+  }
+  return reads;
+}
+
 TileReads TileReads::get(Region &score, Region &mask) {
   TileReads result;
   result.reads = findTileReads(score);

@@ -79,7 +79,8 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   GpuFootprint footprint =
       isa<AttentionBackwardOp>(op)
-          ? getBackwardGpuFootprint(schedule, target, bytes, headDim, valueDim)
+          ? getBackwardGpuFootprint(schedule, target, bytes, headDim, valueDim,
+                                    int64_t(findQueryReads(mask).size()))
           : getGpuFootprint(schedule, target, bytes, headDim, valueDim, passes,
                             TileReads::get(score, mask));
   if (schedule.getParts() && !footprint.usesWgmma)

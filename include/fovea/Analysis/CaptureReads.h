@@ -109,6 +109,10 @@ struct TileRead {
 /// multiples of 16 bytes, if their size is static.
 llvm::SmallVector<TileRead> findTileReads(mlir::Region &region);
 
+/// Returns the reads of a mask, in its order, of numbers of 32 bits that depend
+/// on the query, and not on the key.
+llvm::SmallVector<mlir::tensor::ExtractOp> findQueryReads(mlir::Region &mask);
+
 /// The reads of both regions of an attention that may be made for whole tiles.
 struct TileReads {
   llvm::SmallVector<TileRead> reads;

@@ -11,11 +11,13 @@
 
 #include "fovea/Analysis/Formula.h"
 #include "fovea/Analysis/IndexMath.h"
+#include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -46,6 +48,7 @@ LogicalResult BackwardBuilder::run() {
       succeeded(findReads())) {
     followSums();
     findPresentKeys();
+    findMaskReads();
     rewriter.setInsertionPoint(root);
     results = emit();
   }
@@ -251,20 +254,44 @@ void BackwardBuilder::findPresentKeys() {
   rewriter.eraseOp(copy);
 }
 
+/// Finds the reads of the mask that are made for all queries in front of the
+/// loops: a column of scores has a query, and its thread would wait for memory.
+void BackwardBuilder::findMaskReads() {
+  if (op.getMask().empty() || op.getAt().empty())
+    return;
+  // The tile's place in the whole is that in the tensors.
+  for (auto [at, offset] :
+       llvm::zip(op.getAt(), statisticViews.front().offsets))
+    if (!ValueBoundsConstraintSet::areEqual(at, offset).value_or(false))
+      return;
+  Operation *root = outer.empty() ? forall.getOperation() : outer.back();
+  SetVector<Value> used;
+  getUsedValuesDefinedAbove(op.getMask(), used);
+  if (llvm::any_of(used, [&](Value value) {
+        return root->isAncestor(value.getParentBlock()->getParentOp());
+      }))
+    return;
+  maskReads = findQueryReads(op.getMask());
+}
+
 //===----------------------------------------------------------------------===//
 // Around the launch
 //===----------------------------------------------------------------------===//
 
 /// Creates minus the log-sum-exp, its rounding error and minus delta of every
-/// query, up to whole tiles. For a query without a key and for one that does
-/// not exist these are minus infinity, so that their probabilities are 0, and
-/// 0.
+/// query, up to whole tiles, and what the mask reads. For a query without a key
+/// and for one that does not exist the former are minus infinity, so that their
+/// probabilities are 0, and 0.
 void BackwardBuilder::createStatistics() {
   IndexMath index(rewriter, loc);
   OpFoldResult tile = index.constant(sizes.queries);
   SmallVector<OpFoldResult> padded{
       scoreSizes[0], scoreSizes[1],
       index.mul(index.ceilDiv(scoreSizes[2], tile), tile)};
+  // Without keys there is nothing that a mask may read.
+  if (!maskReads.empty())
+    padded[2] = index.select(index.equal(scoreSizes[3], index.constant(0)),
+                             index.constant(0), padded[2]);
   ScoreUnit unit = ScoreUnit::get(op.getScale(), op.getScore());
   bool isFused = isFusedBackward(unit, sizes);
   // In f64, the log-sum-exp needs no second number.
@@ -274,6 +301,9 @@ void BackwardBuilder::createStatistics() {
   for (int i = 0; i < (hasRest ? 3 : 2); ++i)
     inits.push_back(
         tensor::EmptyOp::create(rewriter, loc, padded, sizes.accumulation));
+  for (tensor::ExtractOp read : maskReads)
+    inits.push_back(
+        tensor::EmptyOp::create(rewriter, loc, padded, read.getType()));
   SmallVector<AffineMap> maps(inits.size(), rewriter.getMultiDimIdentityMap(3));
   SmallVector<utils::IteratorType> iterators(3, utils::IteratorType::parallel);
   OpFoldResult queries = scoreSizes[2];
@@ -314,12 +344,21 @@ void BackwardBuilder::createStatistics() {
           results.back() =
               f.select(index.materialize(exists, /*isBoolean=*/true),
                        results.back(), f.number(0.0));
+        IRMapping ofMask;
+        differentiate::ScalarTape tape(body, loc);
+        for (tensor::ExtractOp read : maskReads) {
+          Block &block = *read->getBlock();
+          ofMask.map(block.getArguments().drop_back(), ValueRange(at));
+          results.push_back(tape.replay(block, read.getResult(), ofMask));
+        }
         linalg::YieldOp::create(body, loc, results);
       });
   shift = statistics.getResult(0);
   if (hasRest)
     rest = statistics.getResult(1);
-  negatedDelta = statistics->getResults().back();
+  negatedDelta = statistics.getResult(hasRest ? 2 : 1);
+  llvm::append_range(maskNumbers,
+                     statistics.getResults().take_back(maskReads.size()));
 }
 
 /// Returns the tensors that the launch writes: one for each result of the loop
@@ -473,6 +512,7 @@ LogicalResult BackwardBuilder::emitLaunch(ValueRange running) {
   for (Value statistic : {shift, rest, negatedDelta})
     if (statistic)
       inputs.insert(statistic);
+  inputs.insert_range(maskNumbers);
   forall.walk([&](tensor::ExtractOp read) {
     if (isOutside(read.getTensor()))
       inputs.insert(read.getTensor());
@@ -695,6 +735,14 @@ LogicalResult BackwardBuilder::convertStep() {
   if (rest)
     step.rest = loadStatistic(rest, rows);
   step.negatedDelta = loadStatistic(negatedDelta, rows);
+  for (auto [read, numbers] : llvm::zip_equal(maskReads, maskNumbers)) {
+    step.tile.tileReads.push_back({read, /*line=*/std::nullopt});
+    auto type = SharedType::get(rewriter.getContext(), {1, sizes.queries},
+                                read.getType(), /*swizzle=*/0);
+    step.maskNumbers.push_back(LoadOp::create(rewriter, loc, type,
+                                              getMemRef(numbers), rows,
+                                              ArrayRef<int64_t>{1, 2}));
+  }
 
   bool isLoop = bool(op->getParentOfType<scf::ForOp>());
   if (!isLoop)

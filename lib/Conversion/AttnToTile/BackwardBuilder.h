@@ -41,6 +41,7 @@ private:
   std::optional<unsigned> getSum(mlir::Value value);
   void followSums();
   void findPresentKeys();
+  void findMaskReads();
 
   void createStatistics();
   Values createOutputs();
@@ -102,8 +103,12 @@ private:
   mlir::SmallVector<ScatteredRead> scattered;
   llvm::SmallSetVector<mlir::Value, 4> integerCaptures;
 
+  /// Reads of the mask that are made once for each query of a tile.
+  mlir::SmallVector<mlir::tensor::ExtractOp> maskReads;
+
   /// As in `BackwardStep`, for all queries.
   mlir::Value shift, rest, negatedDelta;
+  Values maskNumbers;
   /// The places of the first destinations among the launch's results, and of
   /// the first read's sums.
   mlir::SmallVector<unsigned> places;

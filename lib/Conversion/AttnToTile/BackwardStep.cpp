@@ -203,13 +203,21 @@ Value BackwardEmitter::masked(Value scores) {
     needed = index.logicalOr(
         needed, index.less(step.tile.queries, index.constant(sizes.queries)));
   auto map = [&](const ScoreTile &tile) {
+    SmallVector<Value> numbers;
+    for (Value each : step.maskNumbers) {
+      Type element = cast<SharedType>(each.getType()).getElementType();
+      auto type = FragmentType::get(builder.getContext(), {sizes.queries},
+                                    element, LayoutAttr());
+      numbers.push_back(FromSharedOp::create(builder, loc, type, each));
+    }
     return math.map(
-        scoreType, scores, {},
+        scoreType, scores, {}, numbers,
         [&](OpBuilder &body, ValueRange elements,
             ValueRange coordinates) -> Value {
           IndexMath inner(body, loc);
-          OpFoldResult kept = tile.isKept(body, loc, getQuery(coordinates),
-                                          getKey(coordinates), op.getMask());
+          OpFoldResult kept =
+              tile.isKept(body, loc, getQuery(coordinates), getKey(coordinates),
+                          op.getMask(), elements.drop_front());
           if (testsQueries)
             kept = inner.logicalAnd(
                 kept, inner.less(getQuery(coordinates), tile.queries));

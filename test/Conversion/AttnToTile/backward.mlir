@@ -77,7 +77,9 @@ func.func @causal(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tens
 // A captured tensor that has no gradient is read by the regions and their
 // derivative; documents by tables of the analysis. Heads of a group follow one
 // another. The log-sum-exp is two numbers, for a region's scores may be large: one
-// is subtracted, the other is what its rounding left, in base 2.
+// is subtracted, the other is what its rounding left, in base 2. What the mask reads
+// for each query is beside them, where there are keys, and is read from shared
+// memory where scores are masked; of a key it is read as it is.
 
 // CHECK-LABEL: func @regions
 // CHECK-SAME:    %[[SLOPES:[^:]*]]: tensor<4xf32>, %[[IDS:[^:]*]]: tensor<?xi32>
@@ -85,22 +87,33 @@ func.func @causal(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tens
 // CHECK-DAG:   %[[LOG2E64:.*]] = arith.constant 1.44269504088896{{.*}} : f64
 // CHECK-DAG:   %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK:       scf.forall
-// CHECK:       %[[STAT:.*]]:3 = linalg.generic
+// CHECK:       %[[NONE:.*]] = arith.cmpi eq, %{{.*}}, %c0
+// CHECK:       %[[PADDED:.*]] = arith.select %[[NONE]], %c0, %{{.*}}
+// CHECK:       tensor.empty(%[[PADDED]]) : tensor<1x4x?xi32>
+// CHECK:       %[[STAT:.*]]:4 = linalg.generic
 // CHECK:         %[[ROUNDED:.*]] = arith.truncf %[[LSE:.*]] : f64 to f32
 // CHECK:         arith.select %{{.*}}, %[[ROUNDED]], %{{.*}} : f32
 // CHECK:         %[[BACK:.*]] = arith.extf %[[ROUNDED]] : f32 to f64
 // CHECK:         %[[LEFT:.*]] = arith.subf %[[LSE]], %[[BACK]] : f64
 // CHECK:         arith.mulf %[[LEFT]], %[[LOG2E64]] : f64
+// CHECK:         tensor.extract %[[IDS]][
 // CHECK:       tile.launch kernel "attention_backward"
-// CHECK-SAME:    %[[STAT]]#0, %[[STAT]]#1, %[[STAT]]#2
+// CHECK-SAME:    %[[STAT]]#0, %[[STAT]]#1, %[[STAT]]#2, %[[STAT]]#3
 // CHECK-SAME:    tensor<4xf32>
 // CHECK:         scf.for %{{.*}} = %c0 to %c2 step %c1 iter_args
 // CHECK:           scf.for
 // CHECK:             scf.if
+// CHECK:               %[[NUMBERS:.*]] = tile.load %{{.*}} dims [1, 2] : memref<1x4x?xi32{{.*}} -> !tile.shared<1x32xi32>
 // CHECK:               tile.mma
 // CHECK:               tile.map
 // CHECK:                 memref.load {{.*}} : memref<4xf32
 // CHECK:                 math.tanh
+// CHECK:               scf.if
+// CHECK:                 %[[OF_QUERIES:.*]] = tile.from_shared %[[NUMBERS]] : !tile.shared<1x32xi32> -> !tile.fragment<32xi32>
+// CHECK:                 tile.map ins(%{{.*}}) columns(%[[OF_QUERIES]] :
+// CHECK:                   memref.load {{.*}} : memref<?xi32
+// CHECK-NOT:               memref.load
+// CHECK:                   arith.cmpi eq
 // CHECK:               tile.map ins(%{{.*}}) columns(%{{.*}}, %{{.*}} : !tile.fragment<32xf32>, !tile.fragment<32xf32>)
 // CHECK-NEXT:          ^bb0(%[[X:[^:]*]]: f32, %[[HIGH:[^:]*]]: f32, %[[LOW:[^:]*]]: f32,
 // CHECK:                 %[[D:.*]] = math.fma %[[HIGH]], %[[ONE]], %[[X]]
@@ -127,4 +140,30 @@ func.func @regions(%q: tensor<1x4x?x16xf16>, %k: tensor<1x2x?x16xf16>, %do: tens
       } {schedule = #attn.schedule<tile = 32x64, order = linear, warps = 4, stages = 2>}
       : tensor<1x4x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x4x?x16xf16> -> tensor<1x4x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>
   return %dq, %dk, %dv : tensor<1x4x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>
+}
+
+// -----
+
+// Left in memory: what a mask reads of keys, and numbers of other than 32 bits.
+
+// CHECK-LABEL: func @reads_of_keys
+// CHECK:       %{{.*}}:2 = linalg.generic
+// CHECK-NOT:     tensor.extract %{{.*}} : tensor<?xi64>
+// CHECK:       tile.launch kernel "attention_backward"
+// CHECK:         tile.map
+// CHECK:           memref.load {{.*}} : memref<?xi64
+// CHECK:           memref.load {{.*}} : memref<?xi32
+func.func @reads_of_keys(%q: tensor<1x4x?x16xf16>, %lse: tensor<1x4x?xf64>, %delta: tensor<1x4x?xf32>, %ids: tensor<?xi64>, %ends: tensor<?xi32>) -> tensor<1x4x?x16xf16> {
+  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%lse, %delta : tensor<1x4x?xf64>, tensor<1x4x?xf32>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %ids[%i] : tensor<?xi64>
+        %y = tensor.extract %ends[%j] : tensor<?xi32>
+        %z = arith.extsi %y : i32 to i64
+        %same = arith.cmpi eq, %x, %z : i64
+        attn.yield %same : i1
+      } {schedule = #attn.schedule<tile = 32x64, order = linear, warps = 4, stages = 2>}
+      : tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16> -> tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16>, tensor<1x4x?x16xf16>
+  return %dq : tensor<1x4x?x16xf16>
 }
