@@ -156,7 +156,7 @@ def flash_attn_varlen_func(
                 *read_window(window_size, causal), attention_chunk))
         output, lse = arguments.known.run(
             *(x.transpose(0, 1)[None] for x in (q, k, v)), tensors)
-        output = output[0].transpose(0, 1)
+        output = output.squeeze(0).transpose(0, 1)
         return (output, lse[0]) if wants_lse else output
     _refuse(qv=qv, q_descale=q_descale, k_descale=k_descale,
             v_descale=v_descale)
@@ -196,7 +196,8 @@ def flash_attn_varlen_func(
     output, lse = options.attend(
         *(x.transpose(0, 1)[None] for x in (q, k, v)), "packed", masks, deterministic,
         captures=[first_key, end_key], arguments=arguments)
-    output = output[0].transpose(0, 1)
+    # The gradient of a squeezed tensor is a view, that of an indexed one a copy.
+    output = output.squeeze(0).transpose(0, 1)
     return (output, lse[0]) if wants_lse else output
 
 
