@@ -395,8 +395,13 @@ def _check_sdpa(query, key, value, attn_mask):
             "Expected query, key, and value to all be  at least 2 dimensional, but "
             f"got query.dim: {query.dim()}, key.dim: {key.dim()} and value.dim: "
             f"{value.dim()} instead.")
-    if attn_mask is not None and attn_mask.dtype not in (
-            torch.bool, torch.float32, query.dtype):
+    if attn_mask is None:
+        return
+    # Autocast takes a mask of floats for one of its own type.
+    mask_type = attn_mask.dtype
+    if mask_type.is_floating_point:
+        mask_type = _flex.cast_as_autocast(attn_mask.new_empty(0))[0].dtype
+    if mask_type not in (torch.bool, torch.float32, query.dtype):
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, "
             f"but got attn_mask.dtype: {attn_mask.dtype} and  query.dtype: "

@@ -245,6 +245,25 @@ def test_autocast():
     compare(output, expect(q, k, v)[0], 2e-2)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_autocast_of_masks(dtype):
+    """A mask of floats may be of any type that autocast takes for its own, in calls
+    like ones before, too."""
+    q, k, v = make_qkv(50, 50, dtype=torch.float16)
+    mask = randn(50, 50, dtype=dtype)
+    with torch.autocast(DEVICE, torch.bfloat16):
+        if dtype == torch.float64:
+            with pytest.raises(RuntimeError, match="Expected attn_mask dtype"):
+                fovea.scaled_dot_product_attention(q, k, v, mask)
+            return
+        found = [fovea.scaled_dot_product_attention(q, k, v, mask) for _ in range(3)]
+    expected, _ = expect(*(x.to(torch.bfloat16) for x in (q, k, v)), bias=mask)
+    for output in found:
+        assert output.dtype == torch.bfloat16
+        compare(output, expected, 2e-2)
+
+
+
 def test_dropout():
     q, k, _ = make_qkv(20, 30)
     identity = torch.eye(30).expand(2, 4, 30, 30)
