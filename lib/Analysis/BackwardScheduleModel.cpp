@@ -159,7 +159,7 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
 
   GpuFootprint footprint = getBackwardGpuFootprint(
       schedule, target, shape.elementBytes, shape.headDim, shape.valueDim,
-      int64_t(findQueryReads(op.getMask()).size()));
+      countQueryWords(op.getMask()));
   if (!footprint.usesWgmma)
     footprint.registers += kOperandRegisters;
   // Each of these takes another fragment of scores: scores, and the gradients

@@ -186,12 +186,20 @@ SmallVector<tensor::ExtractOp> fovea::findQueryReads(Region &mask) {
                              ofKeys = getDependents(body, place[3]);
   for (auto op : body.getOps<tensor::ExtractOp>()) {
     Value element = op.getResult();
-    if (element.getType().isIntOrFloat() &&
-        element.getType().getIntOrFloatBitWidth() == 32 &&
-        ofQueries.contains(element) && !ofKeys.contains(element))
+    Type type = element.getType();
+    bool hasWords = type.isInteger(64) ||
+                    (type.isIntOrFloat() && type.getIntOrFloatBitWidth() == 32);
+    if (hasWords && ofQueries.contains(element) && !ofKeys.contains(element))
       reads.push_back(op);
   }
   return reads;
+}
+
+int64_t fovea::countQueryWords(Region &mask) {
+  int64_t words = 0;
+  for (tensor::ExtractOp read : findQueryReads(mask))
+    words += read.getType().getIntOrFloatBitWidth() / 32;
+  return words;
 }
 
 TileReads TileReads::get(Region &score, Region &mask) {

@@ -157,7 +157,7 @@ GpuFootprint fovea::getBackwardGpuFootprint(ScheduleAttr schedule,
                                             machine::TargetAttr target,
                                             int64_t bytes, int64_t headDim,
                                             int64_t valueDim,
-                                            int64_t queryReads) {
+                                            int64_t queryWords) {
   int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
   headDim = llvm::alignTo(headDim, kFeatures);
   valueDim = llvm::alignTo(valueDim, kFeatures);
@@ -180,7 +180,7 @@ GpuFootprint fovea::getBackwardGpuFootprint(ScheduleAttr schedule,
   // Statistics of rows: the log-sum-exp as two numbers, and delta.
   footprint.sharedBytes +=
       getSharedBytes(schedule.getStages() * 3, queries, accumulatorBytes) +
-      getSharedBytes(schedule.getStages() * queryReads, queries, 4);
+      getSharedBytes(schedule.getStages() * queryWords, queries, 4);
   // Left operands where a warp does not have all columns.
   if (grid.columns > 1)
     footprint.sharedBytes += 2 * getSharedBytes(keys, queries, bytes);

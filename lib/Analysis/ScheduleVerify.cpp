@@ -80,7 +80,7 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
   GpuFootprint footprint =
       isa<AttentionBackwardOp>(op)
           ? getBackwardGpuFootprint(schedule, target, bytes, headDim, valueDim,
-                                    int64_t(findQueryReads(mask).size()))
+                                    countQueryWords(mask))
           : getGpuFootprint(schedule, target, bytes, headDim, valueDim, passes,
                             TileReads::get(score, mask));
   if (schedule.getParts() && !footprint.usesWgmma)

@@ -12,6 +12,8 @@
 // RUN: fovea-run %s --grad --recompute=always --entry=documents --target=sm_80 --simulate --random=1 --integers=0:2 --check | FileCheck %s
 // RUN: fovea-run %s --grad --recompute=always --entry=bounds --target=sm_90a --simulate --random=1 --integers=0:80 --dims=q:1x2x4200x64,k:1x2x70x64,v:1x2x70x64,first:4200,end:4200,cotangent0:1x2x4200x64 --check | FileCheck %s
 // RUN: fovea-run %s --grad --recompute=always --entry=ends --target=sm_90a --simulate --random=1 --integers=0:200 --check | FileCheck %s
+// RUN: fovea-run %s --grad --recompute=always --entry=words --target=sm_90a --simulate --random=1 --integers=-20000000000:20000000000 --check | FileCheck %s
+// RUN: fovea-run %s --grad --recompute=always --entry=words --target=sm_80 --simulate --random=1 --integers=-20000000000:20000000000 --check | FileCheck %s
 // RUN: fovea-run %s --grad --recompute=always --entry=ends --target=sm_80 --simulate --random=1 --integers=0:200 --check | FileCheck %s
 
 // CHECK: check: result 0: max error
@@ -63,5 +65,19 @@ func.func @ends(%q: tensor<1x2x150x64xbf16>, %k: tensor<1x2x190x64xbf16>, %ends:
       attn.yield %keep : i1
     }
     : tensor<1x2x150x64xbf16>, tensor<1x2x190x64xbf16>, tensor<1x2x190x64xbf16> -> tensor<1x2x150x64xbf16>
+  return %o : tensor<1x2x150x64xbf16>
+}
+
+// Numbers of 64 bits.
+func.func @words(%q: tensor<1x2x150x64xbf16>, %ids: tensor<150xi64>) -> tensor<1x2x150x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %ids[%i] : tensor<150xi64>
+      %y = tensor.extract %ids[%j] : tensor<150xi64>
+      %keep = arith.cmpi sle, %x, %y : i64
+      attn.yield %keep : i1
+    }
+    : tensor<1x2x150x64xbf16>, tensor<1x2x150x64xbf16>, tensor<1x2x150x64xbf16> -> tensor<1x2x150x64xbf16>
   return %o : tensor<1x2x150x64xbf16>
 }

@@ -109,9 +109,12 @@ struct TileRead {
 /// multiples of 16 bytes, if their size is static.
 llvm::SmallVector<TileRead> findTileReads(mlir::Region &region);
 
-/// Returns the reads of a mask, in its order, of numbers of 32 bits that depend
-/// on the query, and not on the key.
+/// Returns the reads of a mask, in its order, of numbers of 32 bits, and
+/// integers of 64, that depend on the query, and not on the key.
 llvm::SmallVector<mlir::tensor::ExtractOp> findQueryReads(mlir::Region &mask);
+
+/// Returns the number of words of 32 bits that these reads have of a query.
+int64_t countQueryWords(mlir::Region &mask);
 
 /// The reads of both regions of an attention that may be made for whole tiles.
 struct TileReads {

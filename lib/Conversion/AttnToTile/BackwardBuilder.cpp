@@ -278,6 +278,25 @@ void BackwardBuilder::findMaskReads() {
 // Around the launch
 //===----------------------------------------------------------------------===//
 
+/// Returns the types of the words of 32 bits that a number is brought in.
+static SmallVector<Type> getWords(Type type) {
+  if (!type.isInteger(64))
+    return {type};
+  return SmallVector<Type>(2, IntegerType::get(type.getContext(), 32));
+}
+
+/// Returns the words of a number, the low one first.
+static SmallVector<Value> divideIntoWords(OpBuilder &builder, Location loc,
+                                          Value number) {
+  if (!number.getType().isInteger(64))
+    return {number};
+  Type word = builder.getI32Type();
+  Value bits = arith::ConstantIntOp::create(builder, loc, number.getType(), 32);
+  Value high = arith::ShRUIOp::create(builder, loc, number, bits);
+  return {arith::TruncIOp::create(builder, loc, word, number),
+          arith::TruncIOp::create(builder, loc, word, high)};
+}
+
 /// Creates minus the log-sum-exp, its rounding error and minus delta of every
 /// query, up to whole tiles, and what the mask reads. For a query without a key
 /// and for one that does not exist the former are minus infinity, so that their
@@ -301,9 +320,10 @@ void BackwardBuilder::createStatistics() {
   for (int i = 0; i < (hasRest ? 3 : 2); ++i)
     inits.push_back(
         tensor::EmptyOp::create(rewriter, loc, padded, sizes.accumulation));
+  size_t numStatistics = inits.size();
   for (tensor::ExtractOp read : maskReads)
-    inits.push_back(
-        tensor::EmptyOp::create(rewriter, loc, padded, read.getType()));
+    for (Type word : getWords(read.getType()))
+      inits.push_back(tensor::EmptyOp::create(rewriter, loc, padded, word));
   SmallVector<AffineMap> maps(inits.size(), rewriter.getMultiDimIdentityMap(3));
   SmallVector<utils::IteratorType> iterators(3, utils::IteratorType::parallel);
   OpFoldResult queries = scoreSizes[2];
@@ -349,7 +369,8 @@ void BackwardBuilder::createStatistics() {
         for (tensor::ExtractOp read : maskReads) {
           Block &block = *read->getBlock();
           ofMask.map(block.getArguments().drop_back(), ValueRange(at));
-          results.push_back(tape.replay(block, read.getResult(), ofMask));
+          Value number = tape.replay(block, read.getResult(), ofMask);
+          llvm::append_range(results, divideIntoWords(body, loc, number));
         }
         linalg::YieldOp::create(body, loc, results);
       });
@@ -357,8 +378,8 @@ void BackwardBuilder::createStatistics() {
   if (hasRest)
     rest = statistics.getResult(1);
   negatedDelta = statistics.getResult(hasRest ? 2 : 1);
-  llvm::append_range(maskNumbers,
-                     statistics.getResults().take_back(maskReads.size()));
+  llvm::append_range(maskWords,
+                     statistics.getResults().drop_front(numStatistics));
 }
 
 /// Returns the tensors that the launch writes: one for each result of the loop
@@ -512,7 +533,7 @@ LogicalResult BackwardBuilder::emitLaunch(ValueRange running) {
   for (Value statistic : {shift, rest, negatedDelta})
     if (statistic)
       inputs.insert(statistic);
-  inputs.insert_range(maskNumbers);
+  inputs.insert_range(maskWords);
   forall.walk([&](tensor::ExtractOp read) {
     if (isOutside(read.getTensor()))
       inputs.insert(read.getTensor());
@@ -735,13 +756,13 @@ LogicalResult BackwardBuilder::convertStep() {
   if (rest)
     step.rest = loadStatistic(rest, rows);
   step.negatedDelta = loadStatistic(negatedDelta, rows);
-  for (auto [read, numbers] : llvm::zip_equal(maskReads, maskNumbers)) {
+  for (tensor::ExtractOp read : maskReads)
     step.tile.tileReads.push_back({read, /*line=*/std::nullopt});
+  for (Value words : maskWords) {
     auto type = SharedType::get(rewriter.getContext(), {1, sizes.queries},
-                                read.getType(), /*swizzle=*/0);
-    step.maskNumbers.push_back(LoadOp::create(rewriter, loc, type,
-                                              getMemRef(numbers), rows,
-                                              ArrayRef<int64_t>{1, 2}));
+                                getElementTypeOrSelf(words), /*swizzle=*/0);
+    step.maskWords.push_back(LoadOp::create(
+        rewriter, loc, type, getMemRef(words), rows, ArrayRef<int64_t>{1, 2}));
   }
 
   bool isLoop = bool(op->getParentOfType<scf::ForOp>());

@@ -108,7 +108,7 @@ private:
 
   /// As in `BackwardStep`, for all queries.
   mlir::Value shift, rest, negatedDelta;
-  Values maskNumbers;
+  Values maskWords;
   /// The places of the first destinations among the launch's results, and of
   /// the first read's sums.
   mlir::SmallVector<unsigned> places;

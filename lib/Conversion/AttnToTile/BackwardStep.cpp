@@ -61,6 +61,7 @@ private:
   Value scoreProduct(Value ofQueries, Value ofKeys);
   void readAhead();
   Value modified(Value products);
+  SmallVector<Value> joinWords(OpBuilder &body, ValueRange words);
   Value masked(Value scores);
   Value probabilities(Value scores);
   Value weights(Value probabilities);
@@ -192,6 +193,27 @@ Value BackwardEmitter::modified(Value products) {
       });
 }
 
+/// Returns what the mask reads for a query from the words of this.
+SmallVector<Value> BackwardEmitter::joinWords(OpBuilder &body,
+                                              ValueRange words) {
+  SmallVector<Value> numbers;
+  for (const TileRead &read : step.tile.getTileReads(op.getMask())) {
+    Type type = read.op->getResult(0).getType();
+    if (!type.isInteger(64)) {
+      numbers.push_back(words.front());
+      words = words.drop_front();
+      continue;
+    }
+    Value low = arith::ExtUIOp::create(body, loc, type, words[0]),
+          high = arith::ExtUIOp::create(body, loc, type, words[1]);
+    Value bits = arith::ConstantIntOp::create(body, loc, type, 32);
+    high = arith::ShLIOp::create(body, loc, high, bits);
+    numbers.push_back(arith::OrIOp::create(body, loc, high, low));
+    words = words.drop_front(2);
+  }
+  return numbers;
+}
+
 Value BackwardEmitter::masked(Value scores) {
   IndexMath index(builder, loc);
   // Queries that do not exist have the shift minus infinity. A score of a
@@ -203,21 +225,21 @@ Value BackwardEmitter::masked(Value scores) {
     needed = index.logicalOr(
         needed, index.less(step.tile.queries, index.constant(sizes.queries)));
   auto map = [&](const ScoreTile &tile) {
-    SmallVector<Value> numbers;
-    for (Value each : step.maskNumbers) {
+    SmallVector<Value> words;
+    for (Value each : step.maskWords) {
       Type element = cast<SharedType>(each.getType()).getElementType();
       auto type = FragmentType::get(builder.getContext(), {sizes.queries},
                                     element, LayoutAttr());
-      numbers.push_back(FromSharedOp::create(builder, loc, type, each));
+      words.push_back(FromSharedOp::create(builder, loc, type, each));
     }
     return math.map(
-        scoreType, scores, {}, numbers,
+        scoreType, scores, {}, words,
         [&](OpBuilder &body, ValueRange elements,
             ValueRange coordinates) -> Value {
           IndexMath inner(body, loc);
           OpFoldResult kept =
               tile.isKept(body, loc, getQuery(coordinates), getKey(coordinates),
-                          op.getMask(), elements.drop_front());
+                          op.getMask(), joinWords(body, elements.drop_front()));
           if (testsQueries)
             kept = inner.logicalAnd(
                 kept, inner.less(getQuery(coordinates), tile.queries));

@@ -45,8 +45,9 @@ struct BackwardStep {
   /// multiply-add subtracts it, else in the units of scores; `rest`, which may
   /// be null, is its rounding error, in base 2.
   mlir::Value shift, rest, negatedDelta;
-  /// What the mask reads for each query (`tile.tileReads`), in shared memory.
-  llvm::SmallVector<mlir::Value> maskNumbers;
+  /// The words of what the mask reads for each query (`tile.tileReads`), in
+  /// shared memory: integers of 64 bits have two, the low one first.
+  llvm::SmallVector<mlir::Value> maskWords;
 };
 
 /// Gradients as fragments; those of queries and keys are without the scale:

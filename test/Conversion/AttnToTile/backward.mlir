@@ -144,16 +144,26 @@ func.func @regions(%q: tensor<1x4x?x16xf16>, %k: tensor<1x2x?x16xf16>, %do: tens
 
 // -----
 
-// Left in memory: what a mask reads of keys, and numbers of other than 32 bits.
+// Integers of 64 bits come as two words. Left in memory: what a mask reads of keys.
 
-// CHECK-LABEL: func @reads_of_keys
-// CHECK:       %{{.*}}:2 = linalg.generic
-// CHECK-NOT:     tensor.extract %{{.*}} : tensor<?xi64>
+// CHECK-LABEL: func @words
+// CHECK:       %[[STAT:.*]]:4 = linalg.generic {{.*}} outs(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : tensor<1x4x?xf32>, tensor<1x4x?xf32>, tensor<1x4x?xi32>, tensor<1x4x?xi32>)
+// CHECK:         %[[ID:.*]] = tensor.extract %{{.*}} : tensor<?xi64>
+// CHECK-DAG:     %[[LOW:.*]] = arith.trunci %[[ID]] : i64 to i32
+// CHECK-DAG:     %[[SHIFTED:.*]] = arith.shrui %[[ID]], %c32_i64
+// CHECK:         %[[HIGH:.*]] = arith.trunci %[[SHIFTED]] : i64 to i32
+// CHECK:         linalg.yield %{{.*}}, %{{.*}}, %[[LOW]], %[[HIGH]]
 // CHECK:       tile.launch kernel "attention_backward"
-// CHECK:         tile.map
-// CHECK:           memref.load {{.*}} : memref<?xi64
+// CHECK:         tile.map ins(%{{.*}}) columns(%{{.*}}, %{{.*}} : !tile.fragment<32xi32>, !tile.fragment<32xi32>) {
+// CHECK-NEXT:    ^bb0(%{{.*}}: f32, %[[L:[^:]*]]: i32, %[[H:[^:]*]]: i32,
+// CHECK-NOT:       memref.load {{.*}} : memref<?xi64
+// CHECK-DAG:       %[[WIDE_L:.*]] = arith.extui %[[L]]
+// CHECK-DAG:       %[[WIDE_H:.*]] = arith.extui %[[H]]
+// CHECK-DAG:       %[[UP:.*]] = arith.shli %[[WIDE_H]], %c32_i64
+// CHECK:           arith.ori %[[UP]], %[[WIDE_L]]
+// CHECK-NOT:       memref.load {{.*}} : memref<?xi64
 // CHECK:           memref.load {{.*}} : memref<?xi32
-func.func @reads_of_keys(%q: tensor<1x4x?x16xf16>, %lse: tensor<1x4x?xf64>, %delta: tensor<1x4x?xf32>, %ids: tensor<?xi64>, %ends: tensor<?xi32>) -> tensor<1x4x?x16xf16> {
+func.func @words(%q: tensor<1x4x?x16xf16>, %lse: tensor<1x4x?xf64>, %delta: tensor<1x4x?xf32>, %ids: tensor<?xi64>, %ends: tensor<?xi32>) -> tensor<1x4x?x16xf16> {
   %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(0.25)
       statistics(%lse, %delta : tensor<1x4x?xf64>, tensor<1x4x?xf32>)
       mask {
