@@ -460,34 +460,21 @@ static std::optional<int64_t> getMostSteps(scf::ForOp loop) {
   return *upper;
 }
 
-/// Returns true if `value` is computed from `source` in the body of a loop.
-static bool dependsOn(Value value, Value source) {
-  if (value == source)
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (!op || !source.getParentRegion()->isAncestor(op->getParentRegion()))
-    return false;
-  return op->getNumRegions() != 0 ||
-         llvm::any_of(op->getOperands(), [&](Value operand) {
-           return dependsOn(operand, source);
-         });
-}
-
 /// Returns true if the body is numbers of one thread, whose loops begin at the
-/// same place in iterations that are neighbours: threads that have these read
-/// the same elements at a time, where those that share an iteration wait for
-/// each other.
+/// same place in all iterations: threads that have neighbours of these read the
+/// same elements at a time, where those that share an iteration wait for each
+/// other.
 bool LoopConverter::readsTogether() {
-  Value last = forall.getInductionVars().back();
-  std::optional<int64_t> neighbours =
-      getConstantIntValue(forall.getMixedUpperBound().back());
-  if (neighbours.value_or(0) < machine::kWarpSize)
+  SmallVector<OpFoldResult> upper = forall.getMixedUpperBound();
+  if (upper.empty() ||
+      getConstantIntValue(upper.back()).value_or(0) < machine::kWarpSize)
     return false;
   bool hasLoop = false;
   WalkResult result = forall.getBody()->walk([&](Operation *op) {
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       hasLoop = true;
-      if (getCombiners(loop).empty() || dependsOn(loop.getLowerBound(), last))
+      if (getCombiners(loop).empty() ||
+          !getConstantIntValue(loop.getLowerBound()))
         return WalkResult::interrupt();
     }
     return isa<linalg::LinalgOp, memref::AllocOp>(op) ? WalkResult::interrupt()

@@ -732,7 +732,6 @@ func.func @together(%x: memref<?xi32>, %out: memref<?x32xi32>, %sums: memref<?xi
   %zero = arith.constant 0 : i32
   %n = memref.dim %out, %c0 : memref<?x32xi32>
   scf.forall (%i, %j) in (%n, 32) {
-    %first = arith.muli %i, %c1 : index
     %s = scf.for %k = %c0 to %j step %c1 iter_args(%so_far = %zero) -> (i32) {
       %e = memref.load %x[%k] : memref<?xi32>
       %t = arith.addi %so_far, %e : i32
@@ -780,6 +779,20 @@ func.func @own_places(%x: memref<?xi32>, %out: memref<?x32xi32>) {
     %own = memref.subview %out[%i, %j] [1, 1] [1, 1] : memref<?x32xi32> to memref<1x1xi32, strided<[32, 1], offset: ?>>
     memref.store %s, %own[%c0, %c0] : memref<1x1xi32, strided<[32, 1], offset: ?>>
     memref.copy %own, %own : memref<1x1xi32, strided<[32, 1], offset: ?>> to memref<1x1xi32, strided<[32, 1], offset: ?>>
+  }
+  return
+}
+
+// -----
+
+// One iteration, of no dimension, has no neighbours.
+// CHECK-LABEL: func.func @no_dimension(
+// CHECK:         gpu.launch
+// CHECK:           memref.load
+// CHECK:           memref.store
+func.func @no_dimension(%out: memref<4xf32>, %x: memref<4xf32>) {
+  scf.forall () in () {
+    memref.copy %x, %out : memref<4xf32> to memref<4xf32>
   }
   return
 }
