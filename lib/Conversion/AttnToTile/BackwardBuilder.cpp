@@ -377,7 +377,7 @@ void BackwardBuilder::createStatistics() {
   shift = statistics.getResult(0);
   if (hasRest)
     rest = statistics.getResult(1);
-  negatedDelta = statistics.getResult(hasRest ? 2 : 1);
+  negatedDelta = statistics.getResult(numStatistics - 1);
   llvm::append_range(maskWords,
                      statistics.getResults().drop_front(numStatistics));
 }

@@ -15,6 +15,7 @@
 
 #include "ItemSlice.h"
 
+#include "fovea/Analysis/TableLoops.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
 #include "fovea/Support/Multiples.h"
@@ -102,12 +103,14 @@ constexpr int64_t kChunk = 32;
 struct TestedLoop::ItemTests {
   ItemTests(TestedLoop &tested, IndexMath &math, ValueRange item);
 
-  /// Returns the place of tile `number` of chunk `chunk`.
-  OpFoldResult getPlace(IndexMath &math, OpFoldResult chunk,
-                        OpFoldResult number) const {
-    OpFoldResult tile =
-        math.add(math.mul(chunk, math.constant(kChunk)), number);
-    return math.add(lower, math.mul(tile, step));
+  /// Returns the number, in its item, of tile `tile` of a chunk.
+  static OpFoldResult getNumber(IndexMath &math, OpFoldResult chunk,
+                                OpFoldResult tile) {
+    return math.add(math.mul(chunk, math.constant(kChunk)), tile);
+  }
+  /// Returns the place of the item's tile `number`.
+  OpFoldResult getPlace(IndexMath &math, OpFoldResult number) const {
+    return math.add(lower, math.mul(number, step));
   }
   /// Returns how many tiles the item has from chunk `chunk` on, at most
   /// `limit`; none or less behind the last one.
@@ -316,9 +319,10 @@ SmallVector<Value> TestedLoop::ItemTests::test(OpBuilder &builder,
 
 Value TestedLoop::ItemTests::count(OpBuilder &builder, Location loc,
                                    OpFoldResult chunk, OpFoldResult end) const {
-  return sumUp(builder, loc, end, [&](OpBuilder &nested, Value number) {
+  return sumUp(builder, loc, end, [&](OpBuilder &nested, Value tile) {
     IndexMath math(nested, loc);
-    Value place = math.materialize(getPlace(math, chunk, number));
+    Value place =
+        math.materialize(getPlace(math, getNumber(math, chunk, tile)));
     return arith::ExtUIOp::create(nested, loc, nested.getI32Type(),
                                   test(nested, place).front());
   });
@@ -330,31 +334,16 @@ Value TestedLoop::countChunks(RewriterBase &rewriter,
   Location loc = loop.getLoc();
   SmallVector<OpFoldResult> shape(items);
   shape.push_back(chunks);
-  Type type = rewriter.getI32Type();
-  Value memory = tensor::EmptyOp::create(rewriter, loc, shape, type);
-  auto made = scf::ForallOp::create(
-      rewriter, loc, shape, memory, /*mapping=*/std::nullopt,
-      [&](OpBuilder &builder, Location loc, ValueRange arguments) {
-        ValueRange place = arguments.drop_back();
-        Value chunk = place.back();
-        IndexMath math(builder, loc);
-        ItemTests tests(*this, math, place.drop_back());
-        Value count =
-            tests.count(builder, loc, chunk,
-                        tests.countTiles(math, chunk, math.constant(kChunk)));
-        SmallVector<OpFoldResult> offset = getAsOpFoldResult(place),
-                                  ones(place.size(), builder.getIndexAttr(1));
-        Value out = tensor::ExtractSliceOp::create(
-            builder, loc, arguments.back(), offset, ones, ones);
-        SmallVector<Value> zeros(place.size(),
-                                 math.materialize(math.constant(0)));
-        out = tensor::InsertOp::create(builder, loc, count, out, zeros);
-        auto parallel = scf::InParallelOp::create(builder, loc);
-        builder.setInsertionPointToStart(parallel.getBody());
-        tensor::ParallelInsertSliceOp::create(
-            builder, loc, out, arguments.back(), offset, ones, ones);
-      });
-  return made.getResult(0);
+  auto count = [&](OpBuilder &builder, ValueRange place,
+                   SmallVectorImpl<OpFoldResult> &) -> SmallVector<Value> {
+    Value chunk = place.back();
+    IndexMath math(builder, loc);
+    ItemTests tests(*this, math, place.drop_back());
+    return {tests.count(builder, loc, chunk,
+                        tests.countTiles(math, chunk, math.constant(kChunk)))};
+  };
+  return fillTables(rewriter, loc, shape, {rewriter.getI32Type()}, count)
+      .front();
 }
 
 /// Emits the work on one tile of one item of the parallel loop: the tile counts
@@ -384,9 +373,8 @@ void TestedLoop::emitEntry(OpBuilder &builder, Location loc,
   OpFoldResult rank =
       arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), before)
           .getResult();
-  OpFoldResult number =
-      math.add(math.mul(chunk, math.constant(kChunk)), ofChunk);
-  Value place = math.materialize(tests.getPlace(math, chunk, ofChunk));
+  OpFoldResult number = ItemTests::getNumber(math, chunk, ofChunk);
+  Value place = math.materialize(tests.getPlace(math, number));
   // There may be fewer tiles than the list has room for.
   Value exists = math.materialize(math.less(place, tests.upper), true);
   SmallVector<Type> types(flags.size() + 1, builder.getI1Type());
