@@ -81,7 +81,6 @@ class Options:
                       lambda b, h, i, j: j < starts(b, i) + chunk]
         return masks
 
-    @torch.no_grad()
     def find_keys(self, queries, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k):
         """Returns the first key that each packed query sees, and the one behind its
         last, as tensors of i32."""
