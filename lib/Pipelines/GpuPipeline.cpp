@@ -86,6 +86,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     manager.addPass(tile::createTileExpandPipeline());
     manager.addPass(tile::createTileOverlapItems());
     manager.addPass(tile::createTileReleaseEarly());
+    manager.addPass(tile::createTileShareFences());
     manager.addPass(tile::createTileCarryValues());
     manager.addPass(tile::createTileTakeTurns());
     manager.addPass(tile::createTileMulticast());

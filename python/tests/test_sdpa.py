@@ -93,6 +93,20 @@ def test_everything(layout):
     check_gradients([q, k, v, bias, sinks, gain], (output, lse), expected)
 
 
+@pytest.mark.parametrize("value_dim", [8, 16, 32])
+@pytest.mark.parametrize("queries, keys", [(1, 4), (5, 4), (5, 70), (8, 4)])
+def test_few_queries_of_a_group(queries, keys, value_dim):
+    """On a GPU, a head's statistics are read before a later head's take their
+    place, though many reads of shared memory are in front of these."""
+    q, k, v = (x.requires_grad_() for x in (
+        randn(3, 4, queries, 64), randn(3, 1, keys, 64, seed=1),
+        randn(3, 1, keys, value_dim, seed=2)))
+    output = fovea.attention(q, k, v)
+    expected = expect(q, k, v)[0]
+    compare(output, expected)
+    check_gradients([q, k, v], [output], [expected])
+
+
 def test_offsets_need_no_other_kernel():
     from fovea import _operator
     q, k, v = make_qkv(1, 50)

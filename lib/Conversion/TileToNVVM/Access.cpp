@@ -29,13 +29,6 @@ int64_t fovea::tile::getVectorWidth(LayoutAttr layout, int64_t elementBytes) {
   return std::gcd(registers[0].size, kCopyBytes / elementBytes);
 }
 
-bool fovea::tile::mayBeReadByProxy(Value tile) {
-  return !llvm::all_of(tile.getUsers(), [](Operation *user) {
-    auto product = dyn_cast<MmaOp>(user);
-    return product && product.getKind() != MmaKind::Wgmma;
-  });
-}
-
 ThreadPart fovea::tile::getThreadPart(OpBuilder &builder, Operation *op,
                                       LayoutAttr layout, int64_t dim) {
   uint64_t bits = 0;

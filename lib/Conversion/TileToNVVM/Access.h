@@ -20,11 +20,6 @@ inline constexpr int64_t kCopyBytes = 16;
 /// memory.
 int64_t getVectorWidth(LayoutAttr layout, int64_t elementBytes);
 
-/// Returns true if something may read a tile through another proxy than that of
-/// threads' writes, as WGMMA and TMA do: threads must fence after they have
-/// written it.
-bool mayBeReadByProxy(mlir::Value tile);
-
 /// The part of a column that depends on the thread: an i32, and the bits of it
 /// that may be set.
 struct ThreadPart {

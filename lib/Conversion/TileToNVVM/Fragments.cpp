@@ -120,6 +120,11 @@ struct ConvertMap final : OpConversionPattern<MapOp> {
       results.push_back(mapping.lookupOrDefault(
           cast<YieldOp>(body.getTerminator()).getValue()));
     }
+    // What only reads a tile's memory is there to be early: ptxas would let some
+    // loads sink to where they are used, behind waits, to save registers.
+    if (operands.empty() && coordinates.size() == 2 && !isMemoryEffectFree(op))
+      NVVM::SyncWarpOp::create(rewriter, op.getLoc(),
+                               getI32(rewriter, op.getLoc(), -1));
     rewriter.replaceOpWithMultiple(op, {results});
     return success();
   }

@@ -24,8 +24,9 @@ emitPtx(mlir::OpBuilder &builder, mlir::Location loc, const llvm::Twine &text,
         mlir::ValueRange inputs = {}, mlir::TypeRange outputs = {},
         mlir::ValueRange tied = {});
 
-/// Makes what the thread has written to shared memory visible to WGMMA and bulk
-/// copies, which read through the async proxy (PTX ISA, "Proxies").
+/// Orders what the thread has written to shared memory, and read there, before
+/// what WGMMA and bulk copies read and write behind a barrier, through the async
+/// proxy (PTX ISA, "Proxies").
 inline void emitProxyFence(mlir::OpBuilder &builder, mlir::Location loc) {
   emitPtx(builder, loc, "fence.proxy.async.shared::cta;");
 }

@@ -11,6 +11,7 @@
 #include "Roles.h"
 #include "RunCopy.h"
 
+#include "fovea/Dialect/Tile/IR/Proxies.h"
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
 

@@ -17,6 +17,11 @@
 // could come when the slot was emptied again, and then wait for a use that
 // never follows.
 //
+// Bulk copies write through the async proxy, and an arrival does not order
+// them behind a thread's reads: those may still wait in a queue when the slot
+// is written (PTX ISA, "Proxies"). So threads that read a slot themselves fence
+// before they arrive.
+//
 // Rings whose copies leave out rows have one barrier more: a thread waits for
 // the copy of a tile with such rows there, before zeros are written. A thread
 // that acquires a slot which another ring shares waits until it is empty in
@@ -37,6 +42,7 @@
 #include "Patterns.h"
 #include "Roles.h"
 
+#include "fovea/Dialect/Tile/IR/Proxies.h"
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -123,10 +129,27 @@ static bool isReadByWgmma(Value tile) {
   return llvm::all_of(tile.getUsers(), [](Operation *use) {
     if (auto view = dyn_cast<ShiftRowsOp>(use))
       return isReadByWgmma(view.getResult());
-    auto product = dyn_cast<MmaOp>(use);
-    return isa<MmaAsyncOp>(use) ||
-           (product && product.getKind() == MmaKind::Wgmma);
+    return readsByWgmma(use);
   });
+}
+
+/// Returns true if there may be one of `reads` in front of `op` with no proxy
+/// fence behind it; `fences` has the releases with one.
+static bool isReadSinceFence(ReleaseOp op,
+                             const llvm::SmallPtrSetImpl<Operation *> &reads,
+                             const llvm::SmallPtrSetImpl<Operation *> &fences) {
+  for (Operation *before = op->getPrevNode(); before;
+       before = before->getPrevNode()) {
+    if (fences.contains(before) || endsWithProxyFence(before))
+      return false;
+    auto walked = before->walk([&](Operation *nested) {
+      return reads.contains(nested) ? WalkResult::interrupt()
+                                    : WalkResult::advance();
+    });
+    if (walked.wasInterrupted())
+      return true;
+  }
+  return true;
 }
 
 /// Returns the number of warps that run `op`, each of which arrives once, or 1
@@ -168,11 +191,13 @@ RingReaders::RingReaders(Operation *root) {
         !readers[load.getRing()].isOfBlock)
       late.insert_range(ArrayRef<Operation *>{acquire, load});
   });
+  llvm::DenseMap<Value, llvm::SmallPtrSet<Operation *, 4>> readsByThreads;
   root->walk([&](RingOp op) {
     Reader &reader = readers[op.getRing()];
     reader.hasRows = hasRows(op);
     llvm::SmallPtrSet<Operation *, 4> programs;
     SmallVector<ReleaseOp> releases;
+    bool isCopiedByTma = false;
     for (Operation *user : op.getRing().getUsers()) {
       if (auto release = dyn_cast<ReleaseOp>(user))
         releases.push_back(release);
@@ -183,6 +208,7 @@ RingReaders::RingReaders(Operation *root) {
         reader.arrivals += getNumUsers(op, user);
       if (auto load = dyn_cast<LoadAsyncOp>(user)) {
         reader.isCopiedByThreads = isa<MemRefType>(load.getSource().getType());
+        isCopiedByTma |= !reader.isCopiedByThreads;
         reader.copiers = reader.isCopiedByThreads ? getNumThreads(user)
                                                   : getNumLoadingWarps(user);
       }
@@ -206,6 +232,14 @@ RingReaders::RingReaders(Operation *root) {
     for (ReleaseOp release : releases)
       if (reader.isWgmma && !isUnread(release))
         met.insert(release);
+    if (isCopiedByTma)
+      findReadsByThreads(op.getRing(), readsByThreads[op.getRing()]);
+  });
+  root->walk([&](ReleaseOp release) {
+    auto reads = readsByThreads.find(release.getRing());
+    if (reads != readsByThreads.end() && !reads->second.empty() &&
+        !isUnread(release) && isReadSinceFence(release, reads->second, fences))
+      fences.insert(release);
   });
 }
 
@@ -456,6 +490,8 @@ struct ReleaseLowering final : UsePattern<ReleaseOp> {
     // A thread that acquires a slot of a block's ring meets the others.
     if (reader.isOfBlock)
       return;
+    if (readers.mustFence(op))
+      emitProxyFence(builder, op.getLoc());
     if (reader.blocks > 1)
       return emitArriveInCluster(builder, op, use.empty, reader.blocks,
                                  /*haveMet=*/!readers.mustMeet(op));

@@ -87,6 +87,10 @@ public:
   /// slot.
   bool mustMeet(mlir::Operation *op) const { return !met.contains(op); }
 
+  /// Returns true if threads have read a slot themselves that a bulk copy will
+  /// write, so that they fence before they release it.
+  bool mustFence(ReleaseOp op) const { return fences.contains(op); }
+
   /// Returns true if the load behind `op` waits for the slot, when it knows
   /// where its rows are: finding these takes reads of tables, which so are over
   /// when the slot is empty.
@@ -101,6 +105,7 @@ public:
 private:
   llvm::DenseMap<mlir::Value, Reader> readers;
   llvm::SmallPtrSet<mlir::Operation *, 8> met;
+  llvm::SmallPtrSet<mlir::Operation *, 8> fences;
   /// Acquires whose load waits, and these loads.
   llvm::SmallPtrSet<mlir::Operation *, 8> late;
 };

@@ -11,6 +11,7 @@
 #include "TransposedWrite.h"
 #include "WarpMatrices.h"
 
+#include "fovea/Dialect/Tile/IR/Proxies.h"
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -418,6 +419,11 @@ struct ConvertFromShared final : OpConversionPattern<FromSharedOp> {
   LogicalResult
   matchAndRewrite(FromSharedOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    // ptxas would read a row's numbers as soon as they are there, and keep them
+    // in registers that spill.
+    Location loc = op.getLoc();
+    if (op.getResult().getType().getShape().size() == 1)
+      NVVM::SyncWarpOp::create(rewriter, loc, getI32(rewriter, loc, -1));
     FragmentRead read(rewriter, op, adaptor.getSource().front(),
                       op.getFirst() ? adaptor.getFirst().front() : Value());
     rewriter.replaceOpWithMultiple(op, {read.load()});

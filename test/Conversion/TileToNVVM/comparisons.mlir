@@ -239,6 +239,30 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // What a map only reads is read before what follows, as by waits for products.
+
+  // CHECK-LABEL: gpu.func @read
+  // CHECK-COUNT-4: memref.load
+  // CHECK-NOT:     memref.load
+  // CHECK:         nvvm.bar.warp.sync
+  // CHECK:         arith.addf
+  gpu.func @read(%a: f32, %m: memref<16x8xf32>, %q: memref<16x8xf32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.fill %a : !acc
+    %r = tile.map {
+    ^bb0(%i: index, %j: index):
+      %0 = memref.load %m[%i, %j] : memref<16x8xf32>
+      tile.yield %0 : f32
+    } -> !acc
+    %p = tile.map ins(%x, %r : !acc, !acc) {
+    ^bb0(%e: f32, %f: f32, %i: index, %j: index):
+      %0 = arith.addf %e, %f : f32
+      tile.yield %0 : f32
+    } -> !acc
+    tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
+    gpu.return
+  }
+
   // The column, in 32 bits, is compared with what its row has: elements of a row compare
   // one difference with constants. It is as far as it gets where it overflows.
 

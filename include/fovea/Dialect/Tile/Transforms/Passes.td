@@ -656,6 +656,25 @@ def TileReleaseEarly : Pass<"tile-release-early"> {
   ];
 }
 
+def TileShareFences : Pass<"tile-share-fences"> {
+  let summary = "Releases what threads read behind a fence that is there";
+  let description = [{
+    Threads that read a slot themselves fence before they release it, as bulk
+    copies write it through another proxy (PTX ISA, "Proxies"). The fence waits
+    for all that a thread has read, from global memory too. A step that writes a
+    tile for WGMMA or a bulk copy has a fence behind it: the pass moves releases
+    in front of that one behind it, and behind the product that reads the tile,
+    which is to be issued first.
+
+    Releases stay where the step has no such fence, or first waits for another
+    role or takes a ring's memory, and those of slots that only WGMMA and bulk
+    copies read.
+  }];
+  let statistics = [
+    Statistic<"numMoved", "num-moved", "Number of releases that were moved">
+  ];
+}
+
 def TileCarryValues : Pass<"tile-carry-values"> {
   let summary = "Carries what follows from numbers of rows that seldom change";
   let description = [{
