@@ -127,16 +127,22 @@ static bool keepsScores(AttentionBackwardOp op) {
   return false;
 }
 
-/// Returns true if a captured tensor that query and key index has a gradient.
-static bool hasBiasGradient(AttentionBackwardOp op) {
-  std::optional<SmallVector<CaptureRead>> reads = findCaptureReads(op);
-  return reads && llvm::any_of(*reads, [&](CaptureRead read) {
-           auto isIndex = [&](unsigned argument) {
-             return llvm::is_contained(read.op.getIndices(),
-                                       op.getScore().getArgument(argument));
-           };
-           return isIndex(3) && isIndex(4);
-         });
+/// Returns true if scores read a tensor that query and key index, one that has
+/// a gradient if so asked.
+static bool readsBias(AttentionBackwardOp op, bool hasGradient) {
+  if (op.getScore().empty())
+    return false;
+  Block &block = op.getScore().front();
+  return llvm::any_of(
+      block.getOps<tensor::ExtractOp>(), [&](tensor::ExtractOp read) {
+        auto isIndex = [&](unsigned argument) {
+          return llvm::is_contained(read.getIndices(),
+                                    block.getArgument(argument));
+        };
+        return isIndex(3) && isIndex(4) &&
+               (!hasGradient ||
+                llvm::is_contained(op.getCaptures(), read.getTensor()));
+      });
 }
 
 /// Returns the seconds under `schedule`; nullopt if the target has no such
@@ -147,7 +153,7 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
                                            ScheduleAttr schedule) {
   // Registers for the addresses of biases, and for the values read; with
   // mma.sync the registers of operands serve for these as well.
-  constexpr int64_t kCaptureRegisters = 24;
+  constexpr int64_t kCaptureRegisters = 20;
   if (findUnsharedProduct(schedule, shape.headDim, shape.valueDim) ||
       !canSumCaptures(op, schedule))
     return std::nullopt;
@@ -162,20 +168,23 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
       countQueryWords(op.getMask()));
   if (!footprint.usesWgmma)
     footprint.registers += kOperandRegisters;
-  // Each of these takes another fragment of scores: scores, and the gradients
-  // of values read, which are summed or sent to memory while products run. With
-  // fewer than 64 queries, WGMMA cannot compute the queries' gradients. Losing
-  // that costs more than the spills of a captured tensor that has no element
-  // for each score (d = 128: 3.9 ms with 32, 2.7 with 64).
+  // Each of these takes another fragment of scores: scores, a bias, which is
+  // read while products run, and the gradients of values read, which are summed
+  // or sent to memory meanwhile. With fewer than 64 queries, WGMMA cannot
+  // compute the queries' gradients. Losing that costs more than the spills of a
+  // bias, or of a captured tensor with a gradient that has no element for each
+  // score (d = 128: 5.5 and 3.9 ms with 32, 4.2 and 2.7 with 64).
   constexpr int64_t kWgmmaQueries = 64;
   int64_t fragment = threadScores * (shape.accumulationBytes / 4);
   if (keepsScores(op))
     footprint.registers += fragment;
   if (op.getDropout())
     footprint.registers += getDropoutRegisters(threadScores);
-  bool maySpill = footprint.usesWgmma && !hasBiasGradient(op) &&
+  bool maySpill = footprint.usesWgmma && !readsBias(op, /*hasGradient=*/true) &&
                   schedule.getQueryTile() <= kWgmmaQueries;
-  if (!op.getCaptures().empty() && !maySpill)
+  bool readsValues =
+      !op.getCaptures().empty() || readsBias(op, /*hasGradient=*/false);
+  if (readsValues && !maySpill)
     footprint.registers +=
         fragment + (footprint.usesWgmma ? kCaptureRegisters : 0);
   if (!footprint.fits(target))

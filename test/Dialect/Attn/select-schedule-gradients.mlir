@@ -48,6 +48,54 @@ func.func @backward_soft_cap(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>)
   return %dq : tensor<2x16x?x64xbf16>
 }
 
+// A bias is read while products run. Some registers may be spilled for it, but
+// for one with a gradient none.
+// SM90-LABEL: func @backward_bias_d64(
+// SM90: tile = 64x128, order = linear, warps = 8, stages = 2
+func.func @backward_bias_d64(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16x?x?xbf16>) -> tensor<2x16x?x64xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %e = tensor.extract %c[%h, %i, %j] : tensor<16x?x?xbf16>
+      %f = arith.extf %e : bf16 to f32
+      %t = arith.addf %s, %f : f32
+      attn.yield %t : f32
+    }
+    : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>
+  return %dq : tensor<2x16x?x64xbf16>
+}
+
+// SM90-LABEL: func @backward_bias_d128(
+// SM90: tile = 64x128, order = linear, warps = 8, stages = 2
+func.func @backward_bias_d128(%x: tensor<2x16x?x128xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16x?x?xbf16>) -> tensor<2x16x?x128xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %e = tensor.extract %c[%h, %i, %j] : tensor<16x?x?xbf16>
+      %f = arith.extf %e : bf16 to f32
+      %t = arith.addf %s, %f : f32
+      attn.yield %t : f32
+    }
+    : tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16> -> tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>
+  return %dq : tensor<2x16x?x128xbf16>
+}
+
+// SM90-LABEL: func @backward_bias_gradient_d128(
+// SM90: tile = 32x128, order = linear, warps = 8, stages = 2
+func.func @backward_bias_gradient_d128(%x: tensor<2x16x?x128xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16x?x?xbf16>) -> tensor<16x?x?xbf16> {
+  %dq, %dk, %dv, %dc = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    captures(%c : tensor<16x?x?xbf16>)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %e = tensor.extract %c[%h, %i, %j] : tensor<16x?x?xbf16>
+      %f = arith.extf %e : bf16 to f32
+      %t = arith.addf %s, %f : f32
+      attn.yield %t : f32
+    }
+    : tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16> -> tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<16x?x?xbf16>
+  return %dc : tensor<16x?x?xbf16>
+}
+
 // Gradients of what heads choose are summed in registers, from scores and
 // probabilities that are kept; some may be spilled.
 // SM90-LABEL: func @backward_slopes
