@@ -101,3 +101,19 @@ func.func @shifted(%q: tensor<1x2x600x128xbf16>) -> tensor<1x2x600x128xbf16> {
     : tensor<1x2x600x128xbf16>, tensor<1x2x600x128xbf16>, tensor<1x2x600x128xbf16> -> tensor<1x2x600x128xbf16>
   return %o : tensor<1x2x600x128xbf16>
 }
+
+// Without a mask, too, no tile begins in front of the first query.
+// CHECK-LABEL: func @no_mask
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %[[I:.*]]) = (0, 0, 0) to (1, 2, 600) step (1, 1, 128)
+// CHECK:         %[[AT:.*]] = arith.muli %{{.*}}, %c256
+// CHECK:         %[[FIRST:.*]] = arith.subi %c512, %[[AT]]
+// CHECK:         %[[PLACE:.*]] = arith.subi %[[I]], %[[AT]]
+// CHECK:         %[[OWN:.*]] = arith.addi %[[FIRST]], %[[PLACE]]
+// CHECK:         tensor.extract_slice %{{.*}}[%{{.*}}, %{{.*}}, %[[OWN]], 0]
+// CHECK:         scf.for {{.*}} to %c600
+func.func @no_mask(%q: tensor<1x2x600x128xbf16>) -> tensor<1x2x600x128xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125)
+    {schedule = #attn.schedule<tile = 128x32, order = longest_first, warps = 8, stages = 2, cluster = 2>}
+    : tensor<1x2x600x128xbf16>, tensor<1x2x600x128xbf16>, tensor<1x2x600x128xbf16> -> tensor<1x2x600x128xbf16>
+  return %o : tensor<1x2x600x128xbf16>
+}

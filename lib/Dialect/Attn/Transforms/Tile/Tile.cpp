@@ -603,15 +603,18 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   if (fuseProducers)
     fuseProducersOf(rewriter, slicesOfQueries(tiledPasses), forall,
                     isWantedProducer);
+  bool isReversed = schedule.getOrder() == WorkOrder::LongestFirst && !rowTiles;
   // The blocks of a cluster copy the same keys, also those that a mask keeps of
   // the others' queries only.
+  bool hasMask = !tiledPasses.front().getMask().empty();
   int64_t clusterQueries = queryTile * schedule.getCluster();
   Value firstOfCluster;
   std::optional<Span> clusterRows;
-  if (schedule.getCluster() > 1 && !tiledPasses.front().getMask().empty()) {
+  if (schedule.getCluster() > 1 && (hasMask || isReversed))
     firstOfCluster =
         emitFirstOfCluster(rewriter, forall, forall.getInductionVar(2),
                            queryTile, schedule.getCluster());
+  if (firstOfCluster && hasMask) {
     rewriter.setInsertionPointAfterValue(firstOfCluster);
     IndexMath math(rewriter, forall.getLoc());
     clusterRows =
@@ -666,7 +669,6 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   fuseGathers(rewriter, forall);
   if (schedule.getWarps())
     fuseHeadsOfQueries(rewriter, forall);
-  bool isReversed = schedule.getOrder() == WorkOrder::LongestFirst && !rowTiles;
   if (isReversed && schedule.getBlocks() == Blocks::Dealt)
     if (scf::ForallOp listed =
             listTiles(rewriter, forall, queryTile, schedule.getSplit())) {
