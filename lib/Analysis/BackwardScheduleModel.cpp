@@ -35,6 +35,10 @@ static double predictStepSeconds(const AttentionShape &shape,
   // Instructions per score: scale and subtract, exponential, difference and
   // product, two conversions, and the instructions between them.
   constexpr double kScoreOps = 18;
+  // The same, and waits, to gather an element that could come as one of a tile,
+  // or of a row. (Measured with a bias in bf16 and a table of distances in f32
+  // at d = 128.)
+  constexpr double kGatherOps = 36, kGatherLineOps = 15;
   // The share of the peak rate that products by FMA, and by tensor cores,
   // reach.
   constexpr double kFmaEfficiency = 0.5, kMatrixEfficiency = 0.85;
@@ -63,7 +67,11 @@ static double predictStepSeconds(const AttentionShape &shape,
   } else {
     products /= double(target.getPeak()) * perCore * kFmaEfficiency;
   }
-  double arithmetic = queries * keys * kScoreOps / lanes;
+  double scoreOps = kScoreOps;
+  if (schedule.getCaptures() == Captures::Gathered)
+    for (const TileRead &read : shape.captures.reads)
+      scoreOps += read.line ? kGatherLineOps : kGatherOps;
+  double arithmetic = queries * keys * scoreOps / lanes;
   double bandwidth = double(target.getBandwidth()) * 1e6;
   double traffic = queries * (headDim + valueDim) * double(shape.elementBytes) /
                        (kNearSpeedup * bandwidth) +
@@ -128,8 +136,9 @@ static bool keepsScores(AttentionBackwardOp op) {
 }
 
 /// Returns true if scores read a tensor that query and key index, one that has
-/// a gradient if so asked.
-static bool readsBias(AttentionBackwardOp op, bool hasGradient) {
+/// a gradient if so asked, by other reads than `tiles`.
+static bool readsBias(AttentionBackwardOp op, bool hasGradient,
+                      const TileReads &tiles = {}) {
   if (op.getScore().empty())
     return false;
   Block &block = op.getScore().front();
@@ -139,10 +148,37 @@ static bool readsBias(AttentionBackwardOp op, bool hasGradient) {
           return llvm::is_contained(read.getIndices(),
                                     block.getArgument(argument));
         };
-        return isIndex(3) && isIndex(4) &&
+        return isIndex(3) && isIndex(4) && !tiles.contains(read) &&
                (!hasGradient ||
                 llvm::is_contained(op.getCaptures(), read.getTensor()));
       });
+}
+
+/// Returns the bytes for each score of what a derivative of the score region by
+/// the score reads from `tiles`: 0 if these numbers are only added to it.
+static int64_t getKeptBytes(AttentionBackwardOp op, const TileReads &tiles) {
+  if (op.getScore().empty())
+    return 0;
+  Block &block = op.getScore().front();
+  llvm::SmallDenseSet<Value> ofScore = {block.getArgument(0)}, ofTiles;
+  int64_t bytes = 0;
+  bool isKept = keepsScores(op);
+  for (Operation &each : block.without_terminator()) {
+    const TileRead *read = llvm::find_if(
+        tiles.reads, [&](const TileRead &tile) { return tile.op == &each; });
+    bool isRead = read != tiles.reads.end();
+    if (isRead)
+      bytes += read->getElementBytes();
+    bool usesTiles = isRead || usesAny(each, ofTiles);
+    if (!usesAny(each, ofScore)) {
+      if (usesTiles)
+        ofTiles.insert_range(each.getResults());
+      continue;
+    }
+    isKept |= usesTiles && !isa<arith::AddFOp, arith::SubFOp>(each);
+    ofScore.insert_range(each.getResults());
+  }
+  return isKept ? bytes : 0;
 }
 
 /// Returns the seconds under `schedule`; nullopt if the target has no such
@@ -154,6 +190,9 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
   // Registers for the addresses of biases, and for the values read; with
   // mma.sync the registers of operands serve for these as well.
   constexpr int64_t kCaptureRegisters = 20;
+  // Registers for what comes from tiles in shared memory, part by part.
+  constexpr int64_t kTileReadRegisters = 7;
+  bool isTiled = schedule.getCaptures() == Captures::Tiled;
   if (findUnsharedProduct(schedule, shape.headDim, shape.valueDim) ||
       !canSumCaptures(op, schedule))
     return std::nullopt;
@@ -165,7 +204,7 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
 
   GpuFootprint footprint = getBackwardGpuFootprint(
       schedule, target, shape.elementBytes, shape.headDim, shape.valueDim,
-      countQueryWords(op.getMask()));
+      countQueryWords(op.getMask()), shape.captures);
   if (!footprint.usesWgmma)
     footprint.registers += kOperandRegisters;
   // Each of these takes another fragment of scores: scores, a bias, which is
@@ -182,11 +221,16 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
     footprint.registers += getDropoutRegisters(threadScores);
   bool maySpill = footprint.usesWgmma && !readsBias(op, /*hasGradient=*/true) &&
                   schedule.getQueryTile() <= kWgmmaQueries;
-  bool readsValues =
-      !op.getCaptures().empty() || readsBias(op, /*hasGradient=*/false);
+  bool readsValues = !op.getCaptures().empty() ||
+                     readsBias(op, /*hasGradient=*/false,
+                               isTiled ? shape.captures : TileReads());
   if (readsValues && !maySpill)
     footprint.registers +=
         fragment + (footprint.usesWgmma ? kCaptureRegisters : 0);
+  else if (isTiled)
+    footprint.registers +=
+        kTileReadRegisters +
+        (maySpill ? 0 : threadScores * getKeptBytes(op, shape.captures) / 4);
   if (!footprint.fits(target))
     return std::nullopt;
   return predictBackwardSeconds(shape, target, schedule, footprint);
@@ -268,6 +312,11 @@ fovea::listGpuSchedules(AttentionBackwardOp op, machine::TargetAttr target) {
   AttentionShape shape = getShapeWithLength(op, kLongLength);
   shape.elementBytes = getProductType(op).getWidth() / 8;
   WorkOrder order = getWorkOrder(op.getMask());
+  if (target.getGpuArch().hasBulkCopies)
+    shape.captures = TileReads::get(op.getScore(), op.getMask());
+  SmallVector<Captures> captureChoices = {Captures::Gathered};
+  if (!shape.captures.reads.empty())
+    captureChoices.push_back(Captures::Tiled);
   LDBG() << "the backward pass on " << target.getName() << ": " << shape.batch
          << "x" << shape.heads << "x" << shape.queries << "x" << shape.headDim
          << " queries, " << shape.keys << " keys";
@@ -277,16 +326,18 @@ fovea::listGpuSchedules(AttentionBackwardOp op, machine::TargetAttr target) {
     // columns each.
     for (int64_t keys : {16 * warps, 8 * warps})
       for (int64_t queries : {128, 64, 32, 16})
-        for (int64_t stages : {2, 1}) {
-          auto candidate = ScheduleAttr::get(op.getContext(), queries, keys,
-                                             order, warps, stages);
-          std::optional<double> seconds =
-              predictIfFits(op, shape, target, candidate);
-          if (!seconds) {
-            LDBG() << "  " << candidate << ": the target has no such kernel";
-            continue;
+        for (int64_t stages : {2, 1})
+          for (Captures captures : captureChoices) {
+            auto candidate = ScheduleAttr::get(op.getContext(), queries, keys,
+                                               order, warps, stages)
+                                 .with({.captures = captures});
+            std::optional<double> seconds =
+                predictIfFits(op, shape, target, candidate);
+            if (!seconds) {
+              LDBG() << "  " << candidate << ": the target has no such kernel";
+              continue;
+            }
+            insertChoice(valid, candidate, *seconds);
           }
-          insertChoice(valid, candidate, *seconds);
-        }
   return valid;
 }

@@ -157,7 +157,8 @@ GpuFootprint fovea::getBackwardGpuFootprint(ScheduleAttr schedule,
                                             machine::TargetAttr target,
                                             int64_t bytes, int64_t headDim,
                                             int64_t valueDim,
-                                            int64_t queryWords) {
+                                            int64_t queryWords,
+                                            const TileReads &captures) {
   int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
   headDim = llvm::alignTo(headDim, kFeatures);
   valueDim = llvm::alignTo(valueDim, kFeatures);
@@ -181,6 +182,9 @@ GpuFootprint fovea::getBackwardGpuFootprint(ScheduleAttr schedule,
   footprint.sharedBytes +=
       getSharedBytes(schedule.getStages() * 3, queries, accumulatorBytes) +
       getSharedBytes(schedule.getStages() * queryWords, queries, 4);
+  // One slot does: what is in it is read where the step begins.
+  if (schedule.getCaptures() == Captures::Tiled)
+    footprint.sharedBytes += getSlotBytes(captures, queries, keys);
   // Left operands where a warp does not have all columns.
   if (grid.columns > 1)
     footprint.sharedBytes += 2 * getSharedBytes(keys, queries, bytes);

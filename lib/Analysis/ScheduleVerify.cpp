@@ -80,7 +80,8 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
   GpuFootprint footprint =
       isa<AttentionBackwardOp>(op)
           ? getBackwardGpuFootprint(schedule, target, bytes, headDim, valueDim,
-                                    countQueryWords(mask))
+                                    countQueryWords(mask),
+                                    TileReads::get(score, mask))
           : getGpuFootprint(schedule, target, bytes, headDim, valueDim, passes,
                             TileReads::get(score, mask));
   if (schedule.getParts() && !footprint.usesWgmma)

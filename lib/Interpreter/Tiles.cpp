@@ -423,11 +423,18 @@ static Status fromShared(Fiber &fiber, const Instruction &op) {
       Status::Next)
     return Status::Failed;
   std::optional<ArrayRef<int64_t>> steps = read.getSteps();
-  if (!steps) {
+  if (!steps && !read.getTransposed()) {
     fragment->elements = std::move(elements);
     return fiber.setObject(op, fragment);
   }
   ArrayRef<int64_t> shape = read.getResult().getType().getShape();
+  if (!steps) {
+    for (int64_t row = 0; row < shape[0]; ++row)
+      for (int64_t column = 0; column < shape[1]; ++column)
+        fragment->elements[row * shape[1] + column] =
+            elements[column * shape[0] + row];
+    return fiber.setObject(op, fragment);
+  }
   // The numbers of other groups' rows may be elsewhere.
   RowRange own = fiber.role->getOwnRows(shape[0]);
   fragment->elements.assign(shape[0] * shape[1], Scalar());

@@ -71,11 +71,13 @@ GpuFootprint getGpuFootprint(attn::ScheduleAttr schedule,
                              const TileReads &captures = {});
 
 /// Returns the footprint of the backward pass, whose rows are keys, and whose
-/// mask reads `queryWords` of each query (`countQueryWords`).
+/// mask reads `queryWords` of each query (`countQueryWords`). Under
+/// `captures = tiled` what scores read by `captures` is in shared memory.
 GpuFootprint getBackwardGpuFootprint(attn::ScheduleAttr schedule,
                                      machine::TargetAttr target,
                                      int64_t elementBytes, int64_t headDim,
-                                     int64_t valueDim, int64_t queryWords = 0);
+                                     int64_t valueDim, int64_t queryWords = 0,
+                                     const TileReads &captures = {});
 
 /// Returns the rows and columns of a product of the backward pass that `warps`
 /// warps cannot share, or nullopt if they can share all products. Warps divide

@@ -469,31 +469,6 @@ AttentionBuilder::getRunningValues(Value acc, Value max, Value sum) {
   return running;
 }
 
-SmallVector<TileRead> AttentionBuilder::getTileReads(OnlineAttentionOp op,
-                                                     OpFoldResult key) {
-  IndexMath index(rewriter, loc);
-  Value column = index.materialize(key);
-  bool hasBulkCopies = machine::getGpuOrDefault(op).getGpuArch().hasBulkCopies;
-  SmallVector<TileRead> reads;
-  for (const TileRead &read :
-       TileReads::get(op.getScore(), op.getMask()).reads) {
-    // Copies by TMA of rows may begin anywhere, and in front of the tensor.
-    if (read.line ? hasBulkCopies
-                  : suitsTensorMap(column, read.op->getResult(0).getType())) {
-      reads.push_back(read);
-      continue;
-    }
-    if (read.line)
-      continue;
-    remark::missed(
-        read.op->getLoc(),
-        remark::RemarkOpts::name("unaligned").category("convert-attn-to-tile"))
-        << "elements are read one by one, not as tiles: tiles of keys begin at "
-           "places that are not known to be multiples of 16 bytes";
-  }
-  return reads;
-}
-
 /// Returns true if a tile that has fewer than `size` keys, of which it has
 /// `keys`, is the last one: its first key is where tiles of that size begin.
 /// Where keys in front of it may be absent, a tile may begin behind them.
@@ -544,7 +519,9 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
     return loadTile(builder, *valueView, sizes.keys, sizes.valueDim, rows);
   };
   if (op.getScheduleAttr().getCaptures() == Captures::Tiled)
-    step.tile.tileReads = getTileReads(op, step.tile.at.key);
+    step.tile.tileReads =
+        getTileReads(op, TileReads::get(op.getScore(), op.getMask()).reads,
+                     step.tile.at.key);
   step.loadCapture = [&](OpBuilder &builder, const TileRead &read) {
     return loadCapture(builder, read, step.tile);
   };

@@ -88,9 +88,6 @@ private:
                                     const ScoreTile &tile);
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);
   mlir::LogicalResult convertOnline(attn::OnlineAttentionOp op);
-  /// Returns the reads that are made for whole tiles, of keys from `key` on.
-  mlir::SmallVector<TileRead> getTileReads(attn::OnlineAttentionOp op,
-                                           mlir::OpFoldResult key);
   /// Reads a tile of queries into registers, once, and returns it as the left
   /// operand of products, and a factor of these for each row, or null: numbers
   /// that products are not of are multiplied to be in range.

@@ -765,6 +765,18 @@ LogicalResult BackwardBuilder::convertStep() {
         rewriter, loc, type, getMemRef(words), rows, ArrayRef<int64_t>{1, 2}));
   }
 
+  if (op.getScheduleAttr().getCaptures() == Captures::Tiled)
+    for (auto [region, captures] :
+         {std::pair(&op.getScore(), &step.scoreCaptures),
+          {&op.getMask(), &step.maskCaptures}})
+      for (const TileRead &read :
+           getTileReads(op, findTileReads(*region), step.tile.at.key)) {
+        captures->push_back(loadCapture(rewriter, read, step.tile));
+        if (!captures->back().tile)
+          return failure();
+        step.tile.tileReads.push_back(read);
+      }
+
   bool isLoop = bool(op->getParentOfType<scf::ForOp>());
   if (!isLoop)
     for (size_t read = 0; read < reads.size(); ++read)

@@ -30,6 +30,9 @@ using namespace fovea::tile;
 namespace {
 class BackwardEmitter {
 public:
+  /// Fragments of what the score region reads by its ops.
+  using Reads = llvm::MapVector<Operation *, Value>;
+
   BackwardEmitter(OpBuilder &builder, const TileSizes &sizes,
                   const BackwardStep &step)
       : builder(builder), op(step.op), loc(op.getLoc()), math(builder, loc),
@@ -44,7 +47,7 @@ public:
   FailureOr<BackwardGradients> emit(const BackwardGradients &sums);
 
 private:
-  FragmentType getFragment(ArrayRef<int64_t> shape, FloatType type) {
+  FragmentType getFragment(ArrayRef<int64_t> shape, Type type) {
     return FragmentType::get(builder.getContext(), shape, type, LayoutAttr());
   }
   Formula formula(OpBuilder &body) { return {body, loc, sizes.accumulation}; }
@@ -59,8 +62,12 @@ private:
   Value product(Value a, Value b, bool transposes, Value acc,
                 ArrayRef<int64_t> shape);
   Value scoreProduct(Value ofQueries, Value ofKeys);
-  void readAhead();
-  Value modified(Value products);
+  Reads readTiles(ArrayRef<TileRead> reads, ArrayRef<CapturedTile> tiles);
+  Reads readScoreTiles() {
+    return readTiles(step.tile.getTileReads(op.getScore()), step.scoreCaptures);
+  }
+  Reads readAhead();
+  Value modified(Value products, const Reads &ahead);
   SmallVector<Value> joinWords(OpBuilder &body, ValueRange words);
   Value masked(Value scores);
   Value probabilities(Value scores);
@@ -72,7 +79,8 @@ private:
   SmallVector<Value> getScoreArguments(OpBuilder &body, Value product,
                                        ValueRange coordinates);
   Value pullScore(OpBuilder &body, Value product, ValueRange coordinates,
-                  Value cotangent, tensor::ExtractOp read = {});
+                  Value cotangent, ScalarTape::Substitute substitute,
+                  tensor::ExtractOp read = {});
   Value difference(OpBuilder &body, Value product, Value negatedDelta,
                    Value weight);
   using SendFn = llvm::function_ref<Value(
@@ -98,8 +106,6 @@ private:
   std::optional<double> dropout;
   std::array<int64_t, 2> scoreShape;
   FragmentType scoreType;
-  /// Values that are read before scores exist.
-  llvm::MapVector<Operation *, Value> ahead;
   bool hasFailed = false;
 };
 } // namespace
@@ -134,11 +140,45 @@ SmallVector<Value> BackwardEmitter::getScoreArguments(OpBuilder &body,
   return arguments;
 }
 
+/// Returns fragments of `tiles`, whose rows are columns here, by what reads
+/// them.
+BackwardEmitter::Reads
+BackwardEmitter::readTiles(ArrayRef<TileRead> reads,
+                           ArrayRef<CapturedTile> tiles) {
+  Reads fragments;
+  for (auto [read, captured] : llvm::zip_equal(reads, tiles)) {
+    FragmentType type = getFragment(
+        scoreShape, cast<SharedType>(captured.tile.getType()).getElementType());
+    if (!captured.steps) {
+      fragments[read.op] = FromSharedOp::create(
+          builder, loc, type, captured.tile, /*transposed=*/true);
+      continue;
+    }
+    ArrayRef<int64_t> steps = captured.steps;
+    fragments[read.op] = FromSharedOp::create(
+        builder, loc, type, captured.tile, captured.first,
+        builder.getDenseI64ArrayAttr({steps[1], steps[0]}),
+        /*transposed=*/UnitAttr());
+  }
+  return fragments;
+}
+
+/// Returns what stands for the results of `reads` where `elements` begins with
+/// theirs.
+static auto getSubstitute(const llvm::MapVector<Operation *, Value> &reads,
+                          ValueRange elements) {
+  return [&reads, elements](Operation *op) -> Value {
+    const auto *found = reads.find(op);
+    return found == reads.end() ? Value() : elements[found - reads.begin()];
+  };
+}
+
 /// Reads ahead, while products run, the values that scores read at indices that
-/// depend on their coordinates only.
-void BackwardEmitter::readAhead() {
+/// depend on their coordinates only; returns these and those of tiles.
+BackwardEmitter::Reads BackwardEmitter::readAhead() {
+  Reads ahead = readScoreTiles();
   if (op.getScore().empty())
-    return;
+    return ahead;
   Block &block = op.getScore().front();
   llvm::SmallDenseSet<Value> ofScores =
       getDependents(block, block.getArgument(0));
@@ -149,8 +189,8 @@ void BackwardEmitter::readAhead() {
   for (auto read : block.getOps<tensor::ExtractOp>()) {
     Value element = read.getResult();
     auto type = dyn_cast<FloatType>(element.getType());
-    if (!type || ofScores.contains(element) || !ofQueries.contains(element) ||
-        !ofKeys.contains(element))
+    if (!type || ahead.contains(read) || ofScores.contains(element) ||
+        !ofQueries.contains(element) || !ofKeys.contains(element))
       continue;
     Value fragment = math.map(
         getFragment(scoreShape, type), {}, {},
@@ -164,9 +204,10 @@ void BackwardEmitter::readAhead() {
         });
     ahead.try_emplace(read, fragment);
   }
+  return ahead;
 }
 
-Value BackwardEmitter::modified(Value products) {
+Value BackwardEmitter::modified(Value products, const Reads &ahead) {
   if (unit.isRaw)
     return products;
   SmallVector<Value> inputs{products};
@@ -184,20 +225,18 @@ Value BackwardEmitter::modified(Value products) {
                     getScoreArguments(body, elements[0], coordinates));
         ScalarTape tape(body, loc);
         return tape.replay(block, block.getTerminator()->getOperand(0), mapping,
-                           [&](Operation *nested) -> Value {
-                             auto *found = ahead.find(nested);
-                             return found == ahead.end()
-                                        ? Value()
-                                        : elements[1 + (found - ahead.begin())];
-                           });
+                           getSubstitute(ahead, elements.drop_front()));
       });
 }
 
-/// Returns what the mask reads for a query from the words of this.
+/// Returns what the mask reads for a query from the words of this: by the first
+/// of its reads.
 SmallVector<Value> BackwardEmitter::joinWords(OpBuilder &body,
                                               ValueRange words) {
   SmallVector<Value> numbers;
   for (const TileRead &read : step.tile.getTileReads(op.getMask())) {
+    if (words.empty())
+      break;
     Type type = read.op->getResult(0).getType();
     if (!type.isInteger(64)) {
       numbers.push_back(words.front());
@@ -232,14 +271,24 @@ Value BackwardEmitter::masked(Value scores) {
                                     element, LayoutAttr());
       words.push_back(FromSharedOp::create(builder, loc, type, each));
     }
+    SmallVector<Value> inputs = {scores};
+    SmallVector<TileRead> maskReads = step.tile.getTileReads(op.getMask());
+    Reads tiles =
+        readTiles(ArrayRef(maskReads).take_back(step.maskCaptures.size()),
+                  step.maskCaptures);
+    llvm::append_range(inputs, llvm::make_second_range(tiles));
     return math.map(
-        scoreType, scores, {}, words,
+        scoreType, inputs, {}, words,
         [&](OpBuilder &body, ValueRange elements,
             ValueRange coordinates) -> Value {
           IndexMath inner(body, loc);
+          SmallVector<Value> read =
+              joinWords(body, elements.drop_front(inputs.size()));
+          llvm::append_range(
+              read, elements.take_front(inputs.size()).drop_front());
           OpFoldResult kept =
               tile.isKept(body, loc, getQuery(coordinates), getKey(coordinates),
-                          op.getMask(), joinWords(body, elements.drop_front()));
+                          op.getMask(), read);
           if (testsQueries)
             kept = inner.logicalAnd(
                 kept, inner.less(getQuery(coordinates), tile.queries));
@@ -311,18 +360,19 @@ Value BackwardEmitter::weights(Value probabilities) {
 //===----------------------------------------------------------------------===//
 
 /// Returns `cotangent` times the derivative of the score region by the score,
-/// or by the value of `read`. The result is 0 where `cotangent` is 0: masked
-/// scores may have no derivative.
+/// or by the value of `read`; `substitute` is for replaying the region. The
+/// result is 0 where `cotangent` is 0: masked scores may have no derivative.
 Value BackwardEmitter::pullScore(OpBuilder &body, Value product,
                                  ValueRange coordinates, Value cotangent,
+                                 ScalarTape::Substitute substitute,
                                  tensor::ExtractOp read) {
   Block &block = op.getScore().front();
   SmallVector<Value> arguments = getScoreArguments(body, product, coordinates);
   IRMapping mapping;
   mapping.map(block.getArguments(), arguments);
   ScalarTape tape(body, loc);
-  Value score =
-      tape.replay(block, block.getTerminator()->getOperand(0), mapping);
+  Value score = tape.replay(block, block.getTerminator()->getOperand(0),
+                            mapping, substitute);
   Value variable =
       read ? mapping.lookupOrDefault(read.getResult()) : arguments[0];
   // With f64 operands, the terms of a narrower captured tensor are not rounded.
@@ -348,11 +398,15 @@ Value BackwardEmitter::pullScore(OpBuilder &body, Value product,
 Value BackwardEmitter::slopes(Value probabilities, Value scores) {
   if (op.getScore().empty())
     return probabilities;
-  return math.map(scoreType, {probabilities, scores}, {},
+  Reads tiles = readScoreTiles();
+  SmallVector<Value> inputs{probabilities, scores};
+  llvm::append_range(inputs, llvm::make_second_range(tiles));
+  return math.map(scoreType, inputs, {},
                   [&](OpBuilder &body, ValueRange elements,
                       ValueRange coordinates) -> Value {
-                    return pullScore(body, elements[1], coordinates,
-                                     elements[0]);
+                    return pullScore(
+                        body, elements[1], coordinates, elements[0],
+                        getSubstitute(tiles, elements.drop_front(2)));
                   });
 }
 
@@ -394,6 +448,9 @@ Value BackwardEmitter::readGradients(tensor::ExtractOp read, Value p,
   SmallVector<Value> inputs{p, products, scores};
   if (dropout)
     inputs.push_back(weights);
+  size_t firstTile = inputs.size();
+  Reads tiles = readScoreTiles();
+  llvm::append_range(inputs, llvm::make_second_range(tiles));
   return map(
       inputs, step.negatedDelta,
       [&](OpBuilder &body, ValueRange elements,
@@ -401,7 +458,9 @@ Value BackwardEmitter::readGradients(tensor::ExtractOp read, Value p,
         Value gradient = formula(body).mul(
             elements[0], difference(body, elements[1], elements.back(),
                                     dropout ? elements[3] : Value()));
-        gradient = pullScore(body, elements[2], coordinates, gradient, read);
+        gradient = pullScore(
+            body, elements[2], coordinates, gradient,
+            getSubstitute(tiles, elements.drop_front(firstTile)), read);
         return send ? send(body, gradient, elements[2], coordinates) : gradient;
       });
 }
@@ -505,14 +564,14 @@ void BackwardEmitter::scatterDiagonals(ScatteredRead read, Value p,
 
 FailureOr<BackwardGradients>
 BackwardEmitter::emit(const BackwardGradients &sums) {
-  readAhead();
+  Reads ahead = readAhead();
   Value scores = scoreProduct(step.query, step.key);
   // Only one of the two stays in registers while a region is computed.
   bool hasRegion = !op.getScore().empty();
   Value products;
   if (!hasRegion)
     products = scoreProduct(step.gradient, step.value);
-  Value p = probabilities(masked(modified(scores)));
+  Value p = probabilities(masked(modified(scores, ahead)));
   Value left = weights(p);
   BackwardGradients result;
   result.value = product(left, step.gradient, /*transposes=*/false, sums.value,

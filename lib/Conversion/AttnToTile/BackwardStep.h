@@ -45,9 +45,12 @@ struct BackwardStep {
   /// multiply-add subtracts it, else in the units of scores; `rest`, which may
   /// be null, is its rounding error, in base 2.
   mlir::Value shift, rest, negatedDelta;
-  /// The words of what the mask reads for each query (`tile.tileReads`), in
+  /// The words of what the mask reads for each query (in `tile.tileReads`), in
   /// shared memory: integers of 64 bits have two, the low one first.
   llvm::SmallVector<mlir::Value> maskWords;
+  /// What the regions read for the whole tile (`tile.tileReads`): rows of its
+  /// tiles are queries. Of the mask's reads these follow those that have words.
+  llvm::SmallVector<CapturedTile> scoreCaptures, maskCaptures;
 };
 
 /// Gradients as fragments; those of queries and keys are without the scale:

@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/MathExtras.h"
@@ -528,6 +529,31 @@ static LineStart getLineStart(OpBuilder &builder, const TileRead &read,
   OpFoldResult before = index.sub(start, aligned);
   return {aligned, index.materialize(index.sub(before, index.constant(least))),
           unit - 1};
+}
+
+SmallVector<TileRead> LaunchBuilder::getTileReads(Operation *op,
+                                                  ArrayRef<TileRead> reads,
+                                                  OpFoldResult key) {
+  IndexMath index(rewriter, loc);
+  Value column = index.materialize(key);
+  bool hasBulkCopies = machine::getGpuOrDefault(op).getGpuArch().hasBulkCopies;
+  SmallVector<TileRead> chosen;
+  for (const TileRead &read : reads) {
+    // Copies by TMA of rows may begin anywhere, and in front of the tensor.
+    if (read.line ? hasBulkCopies
+                  : suitsTensorMap(column, read.op->getResult(0).getType())) {
+      chosen.push_back(read);
+      continue;
+    }
+    if (read.line)
+      continue;
+    remark::missed(
+        read.op->getLoc(),
+        remark::RemarkOpts::name("unaligned").category("convert-attn-to-tile"))
+        << "elements are read one by one, not as tiles: tiles of keys begin at "
+           "places that are not known to be multiples of 16 bytes";
+  }
+  return chosen;
 }
 
 CapturedTile LaunchBuilder::loadCapture(OpBuilder &builder,

@@ -56,6 +56,11 @@ protected:
   mlir::Value emitRegion(mlir::OpBuilder &builder, mlir::Region &region,
                          mlir::ValueRange arguments, mlir::ValueRange existing,
                          mlir::Value value, const mlir::IRMapping &known);
+  /// Returns those of `reads`, in regions of `op`, that can be made for whole
+  /// tiles, of keys from `key` on. Says which cannot.
+  mlir::SmallVector<TileRead> getTileReads(mlir::Operation *op,
+                                           llvm::ArrayRef<TileRead> reads,
+                                           mlir::OpFoldResult key);
   /// Loads what a region's `read` reads of a captured tensor for a tile of
   /// scores. Returns null, and sets the reason of the failure, if it cannot.
   CapturedTile loadCapture(mlir::OpBuilder &builder, const TileRead &read,

@@ -274,6 +274,7 @@ public:
 
 private:
   SmallVector<Value> loadPairs();
+  SmallVector<Value> loadTransposed();
   SmallVector<Value> loadLine(ArrayRef<int64_t> steps);
   /// Returns `width` neighbours.
   SmallVector<Value> loadVector(Value pointer, int64_t width);
@@ -367,6 +368,8 @@ SmallVector<Value> FragmentRead::loadLine(ArrayRef<int64_t> steps) {
 SmallVector<Value> FragmentRead::load() {
   if (std::optional<ArrayRef<int64_t>> steps = op.getSteps())
     return loadLine(*steps);
+  if (op.getTransposed())
+    return loadTransposed();
   if (hasConflicts(layout, type))
     return loadPairs();
   int64_t last = layout.getShape().size() - 1;
@@ -381,6 +384,22 @@ SmallVector<Value> FragmentRead::load() {
     SmallVector<int64_t> place = layout.getRegisterOffset(index);
     Value pointer = access.getPointer(last ? place[0] : 0, place[last]);
     llvm::append_range(registers, loadVector(pointer, width));
+  }
+  return registers;
+}
+
+SmallVector<Value> FragmentRead::loadTransposed() {
+  if (WarpMatrices matrices(builder, op, layout, type); matrices)
+    return matrices.loadTransposed(address);
+  SharedAccess access(builder, loc, type, address,
+                      getThreadCoordinate(builder, op, layout, 1),
+                      getThreadPart(builder, op, layout, 0));
+  SmallVector<Value> registers;
+  for (int64_t index = 0, e = layout.getNumRegisters(); index < e; ++index) {
+    SmallVector<int64_t> place = layout.getRegisterOffset(index);
+    llvm::append_range(
+        registers,
+        loadVector(access.getPointer(place[1], place[0]), /*width=*/1));
   }
   return registers;
 }

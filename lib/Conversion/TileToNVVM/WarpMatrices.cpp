@@ -10,6 +10,7 @@
 #include "Access.h"
 #include "PackPairs.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -62,9 +63,9 @@ Value WarpMatrices::getFirstRow() {
 
 Value WarpMatrices::getPair(ValueRange registers, int64_t block, int64_t group,
                             int64_t half) {
-  int64_t index = 2 * (half + 2 * (group + groups * block));
-  return packPair(builder, loc, registers[permutation[index]],
-                  registers[permutation[index + 1]]);
+  return packPair(builder, loc,
+                  registers[getRegister(block, group, half, /*part=*/0)],
+                  registers[getRegister(block, group, half, /*part=*/1)]);
 }
 
 uint64_t WarpMatrices::getBits(int64_t count, int64_t distance,
@@ -75,10 +76,7 @@ uint64_t WarpMatrices::getBits(int64_t count, int64_t distance,
   return (count - 1) * distance | ofLane;
 }
 
-void WarpMatrices::store(ValueRange registers, Value address, bool transposed,
-                         int64_t column) {
-  // Lane `8 * m + r` has the address of row `r` of matrix `m`: both halves of a
-  // group of columns, then those of the next one.
+SharedAccess WarpMatrices::getAccess(Value address, bool transposed) {
   Value inMatrix = getLaneBits(0, 3, 1);
   Value half = getLaneBits(3, 1, kSize), next = getLaneBits(4, 1, kSize);
   Value firstRow = getFirstRow(), firstColumn = getFirstColumn();
@@ -88,7 +86,12 @@ void WarpMatrices::store(ValueRange registers, Value address, bool transposed,
       transposed ? ThreadPart{add(firstRow, half), getRowBits(kSize)}
                  : ThreadPart{add(firstColumn, next),
                               getBits(columnWarps, kSize * groups, kSize)};
-  SharedAccess access(builder, loc, tile, address, row, inRow);
+  return {builder, loc, tile, address, row, inRow};
+}
+
+void WarpMatrices::store(ValueRange registers, Value address, bool transposed,
+                         int64_t column) {
+  SharedAccess access = getAccess(address, transposed);
   auto shape = NVVM::LdStMatrixShapeAttr::get(op->getContext(), kSize, kSize);
   int64_t begin = column / kSize;
   int64_t end = transposed
@@ -109,4 +112,32 @@ void WarpMatrices::store(ValueRange registers, Value address, bool transposed,
                                           : NVVM::MMALayout::row,
                                shape, NVVM::LdStMatrixEltType::B16);
     }
+}
+
+SmallVector<Value> WarpMatrices::loadTransposed(Value address) {
+  SharedAccess access = getAccess(address, /*transposed=*/true);
+  auto shape = NVVM::LdStMatrixShapeAttr::get(op->getContext(), kSize, kSize);
+  Type word = builder.getI32Type(),
+       pairType = VectorType::get(2, tile.getElementType());
+  SmallVector<Value> registers(permutation.size());
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int64_t group = 0; group < groups; group += 2) {
+      int64_t count = 2 * std::min<int64_t>(2, groups - group);
+      auto type = LLVM::LLVMStructType::getLiteral(
+          op->getContext(), SmallVector<Type>(count, word));
+      Value pointer = access.getPointer(group * kSize, block * getBlockRows());
+      Value matrices = NVVM::LdMatrixOp::create(
+          builder, loc, type, pointer, count, NVVM::MMALayout::col, shape,
+          NVVM::LdStMatrixEltType::B16);
+      for (int64_t number = 0; number < count; ++number) {
+        Value pair = LLVM::BitcastOp::create(
+            builder, loc, pairType,
+            LLVM::ExtractValueOp::create(builder, loc, matrices, number));
+        for (int64_t part : {0, 1})
+          registers[getRegister(block, group + number / 2, number % 2, part)] =
+              LLVM::ExtractElementOp::create(builder, loc, pair,
+                                             getI32(builder, loc, part));
+      }
+    }
+  return registers;
 }

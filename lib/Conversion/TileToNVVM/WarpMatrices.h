@@ -8,12 +8,13 @@
 #ifndef FOVEA_LIB_CONVERSION_TILETONVVM_WARPMATRICES_H
 #define FOVEA_LIB_CONVERSION_TILETONVVM_WARPMATRICES_H
 
+#include "Access.h"
 #include "Patterns.h"
 
 namespace fovea::tile {
 
 /// An accumulator's fragment, which goes to a tile of 16 bits in shared memory,
-/// as matrices of 8 by 8 elements: a lane has two neighbours of row `lane / 4`
+/// or comes from it, as matrices of 8 by 8 elements: a lane has two neighbours of row `lane / 4`
 /// of each. A warp has `getGroups()` of
 /// them along its columns, and two, its halves, in each of `getBlocks()` blocks
 /// of rows.
@@ -55,8 +56,23 @@ public:
   void store(mlir::ValueRange registers, mlir::Value address, bool transposed,
              int64_t column = 0);
 
+  /// Reads the fragment, whose rows are columns of the tile at `address`, by
+  /// `ldmatrix` (PTX ISA 9.7.14.5.15), which reads four matrices.
+  llvm::SmallVector<mlir::Value> loadTransposed(mlir::Value address);
+
 private:
   mlir::Value add(mlir::Value a, mlir::Value b);
+  /// Returns the fragment's register that has the first of the executing lane's
+  /// two elements of a matrix (`part` 0), or the second.
+  int64_t getRegister(int64_t block, int64_t group, int64_t half,
+                      int64_t part) const {
+    return permutation[2 * (half + 2 * (group + groups * block)) + part];
+  }
+  /// Returns access to the row of a matrix that the lane gives the address of:
+  /// lane `8 * m + r` that of row `r` of matrix `m`, both halves of a group of
+  /// columns, then those of the next one. Rows are columns of the tile if it is
+  /// `transposed`.
+  SharedAccess getAccess(mlir::Value address, bool transposed);
   /// Returns the bits that a place may have in a dimension in which `count`
   /// warps are `distance` apart, and a lane adds `ofLane`.
   static uint64_t getBits(int64_t count, int64_t distance, uint64_t ofLane);

@@ -100,13 +100,8 @@
 
 // -----
 
-// expected-error@+1 {{captures must be gathered in a schedule of gradients and on a host, but are tiled}}
+// expected-error@+1 {{captures must be gathered on a host, but are tiled}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, captures = tiled>
-
-// -----
-
-// expected-error@+1 {{captures must be gathered in a schedule of gradients and on a host, but are tiled}}
-#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, captures = tiled, gradients = <parallel = [batch, head, key]>>
 
 // -----
 

@@ -48,10 +48,13 @@ func.func @backward_soft_cap(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>)
   return %dq : tensor<2x16x?x64xbf16>
 }
 
-// A bias is read while products run. Some registers may be spilled for it, but
-// for one with a gradient none.
+// A bias comes as tiles, of which threads read parts; numbers that a derivative
+// reads as well stay in registers, as gradients of a bias do. Without TMA, and of
+// numbers of 64 bits, elements are read one by one.
 // SM90-LABEL: func @backward_bias_d64(
-// SM90: tile = 64x128, order = linear, warps = 8, stages = 2
+// SM90: tile = 128x128, order = linear, warps = 8, stages = 2, captures = tiled, gradients
+// SM80-LABEL: func @backward_bias_d64(
+// SM80: stages = 2, gradients
 func.func @backward_bias_d64(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16x?x?xbf16>) -> tensor<2x16x?x64xbf16> {
   %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
     score {
@@ -65,8 +68,68 @@ func.func @backward_bias_d64(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>,
   return %dq : tensor<2x16x?x64xbf16>
 }
 
+// SM90-LABEL: func @backward_factors(
+// SM90: tile = 64x128, order = linear, warps = 8, stages = 2, captures = tiled, gradients
+func.func @backward_factors(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16x?x?xbf16>) -> tensor<2x16x?x64xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %e = tensor.extract %c[%h, %i, %j] : tensor<16x?x?xbf16>
+      %f = arith.extf %e : bf16 to f32
+      %t = arith.mulf %s, %f : f32
+      attn.yield %t : f32
+    }
+    : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>
+  return %dq : tensor<2x16x?x64xbf16>
+}
+
+// SM90-LABEL: func @backward_mask(
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, captures = tiled, gradients
+func.func @backward_mask(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %m: tensor<?x?xi1>) -> tensor<2x16x?x64xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %e = tensor.extract %m[%i, %j] : tensor<?x?xi1>
+      attn.yield %e : i1
+    }
+    : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>
+  return %dq : tensor<2x16x?x64xbf16>
+}
+
+// SM90-LABEL: func @backward_distances(
+// SM90: tile = 128x128, order = linear, warps = 8, stages = 2, captures = tiled, gradients
+func.func @backward_distances(%x: tensor<2x16x1024x64xbf16>, %l: tensor<2x16x1024xf32>, %c: tensor<16x2048xf32>) -> tensor<2x16x1024x64xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x1024xf32>, tensor<2x16x1024xf32>)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %c1023 = arith.constant 1023 : index
+      %d = arith.subi %i, %j : index
+      %p = arith.addi %d, %c1023 : index
+      %e = tensor.extract %c[%h, %p] : tensor<16x2048xf32>
+      %t = arith.addf %s, %e : f32
+      attn.yield %t : f32
+    }
+    : tensor<2x16x1024x64xbf16>, tensor<2x16x1024x64xbf16>, tensor<2x16x1024x64xbf16>, tensor<2x16x1024x64xbf16> -> tensor<2x16x1024x64xbf16>, tensor<2x16x1024x64xbf16>, tensor<2x16x1024x64xbf16>
+  return %dq : tensor<2x16x1024x64xbf16>
+}
+
+// SM90-LABEL: func @backward_exact_bias(
+// SM90: stages = 2, gradients
+func.func @backward_exact_bias(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16x?x?xf64>) -> tensor<2x16x?x64xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %e = tensor.extract %c[%h, %i, %j] : tensor<16x?x?xf64>
+      %f = arith.truncf %e : f64 to f32
+      %t = arith.addf %s, %f : f32
+      attn.yield %t : f32
+    }
+    : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>
+  return %dq : tensor<2x16x?x64xbf16>
+}
+
 // SM90-LABEL: func @backward_bias_d128(
-// SM90: tile = 64x128, order = linear, warps = 8, stages = 2
+// SM90: tile = 64x128, order = linear, warps = 8, stages = 2, captures = tiled, gradients
 func.func @backward_bias_d128(%x: tensor<2x16x?x128xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16x?x?xbf16>) -> tensor<2x16x?x128xbf16> {
   %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
     score {
@@ -81,7 +144,7 @@ func.func @backward_bias_d128(%x: tensor<2x16x?x128xbf16>, %l: tensor<2x16x?xf32
 }
 
 // SM90-LABEL: func @backward_bias_gradient_d128(
-// SM90: tile = 32x128, order = linear, warps = 8, stages = 2
+// SM90: tile = 32x128, order = linear, warps = 8, stages = 2, captures = tiled, gradients
 func.func @backward_bias_gradient_d128(%x: tensor<2x16x?x128xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16x?x?xbf16>) -> tensor<16x?x?xbf16> {
   %dq, %dk, %dv, %dc = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
     captures(%c : tensor<16x?x?xbf16>)
@@ -116,7 +179,7 @@ func.func @backward_slopes(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %
 // What queries and keys choose is sent to memory. Of a bias that is added, no
 // score is kept for that.
 // SM90-LABEL: func @backward_bias
-// SM90: schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key]
+// SM90: schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2, captures = tiled, gradients = <parallel = [batch, head, key]
 func.func @backward_bias(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16x?x?xf32>) -> tensor<16x?x?xf32> {
   %dq, %dk, %dv, %dc = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
     captures(%c : tensor<16x?x?xf32>)

@@ -437,6 +437,70 @@ func.func @elementwise(%a: memref<?x128xbf16>, %o: memref<?x?xf32>, %n: index) {
 
 // -----
 
+#sum = #tile.layout<64x128, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 4:16d0, 2:64d1]>
+!r = memref<?x128xbf16, strided<[?, 1], offset: ?>>
+!w = memref<?x128xf32, strided<[?, 1], offset: ?>>
+!t = !tile.shared<64x128xbf16, swizzle = 128>
+!k = !tile.shared<128x128xbf16, swizzle = 128>
+
+// Where a step writes a tile for a product, and adds its result by TMA, these
+// have memory first: 16 KiB for a second slot, and 32 for the sums.
+// CHECK-LABEL: func @elementwise_beside_sums
+// CHECK-DAG:   %[[BIAS:.*]] = tile.ring : !tile.ring<1 x !tile.shared<64x128xbf16, swizzle = 128>>
+// CHECK-DAG:   tile.ring : !tile.ring<2 x !tile.shared<128x128xbf16, swizzle = 128>>
+// CHECK:       tile.wait %[[BIAS]]
+// CHECK-NEXT:  tile.from_shared %{{.*}} transposed
+// CHECK-NEXT:  tile.release %[[BIAS]]
+// CHECK:       tile.to_shared %{{.*}} transposed slot %{{.*}} of 2
+//
+// A second slot leaves memory for the sums.
+// CHECK-LABEL: func @sums
+// CHECK:       tile.ring : !tile.ring<3 x !tile.shared<128x128xbf16, swizzle = 128>>
+// CHECK:       tile.to_shared %{{.*}} transposed :
+func.func @elementwise_beside_sums(%a: memref<?x128xbf16>, %o: memref<?x128xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  tile.launch grid(%n) warps 8 stages 2 ins(%a : memref<?x128xbf16>) outs(%o : memref<?x128xf32>) {
+  ^bb0(%b: index, %A: !r, %O: !w):
+    %v = tile.load %A[%c0, %c0] dims [0, 1] : !r -> !k
+    %u = tile.load %A[%n, %c0] dims [0, 1] : !r -> !k
+    %z = tile.load %A[%n, %c0] dims [0, 1] : !r -> !t
+    %x = tile.mma %z, %u transpose_b : !t, !k -> !tile.fragment<64x128xf32>
+    scf.for %j = %c0 to %n step %c64 {
+      %y = tile.load %A[%j, %c0] dims [0, 1] : !r -> !k
+      %s = tile.mma %y, %v transpose_b : !k, !k -> !tile.fragment<128x128xf32>
+      %t = tile.load %A[%j, %c0] dims [0, 1] : !r -> !t
+      %f = tile.from_shared %t transposed : !t -> !tile.fragment<128x64xbf16>
+      %p = tile.to_shared %f transposed : !tile.fragment<128x64xbf16> -> !t
+      %d = tile.mma %p, %v : !t, !k -> !tile.fragment<64x128xf32, #sum>
+      tile.store add %d, %O[%j, %c0] dims [0, 1] : !tile.fragment<64x128xf32, #sum>, !w
+    }
+  }
+  return
+}
+
+func.func @sums(%a: memref<?x128xbf16>, %o: memref<?x128xf32>, %f: !tile.fragment<128x64xbf16>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  tile.launch grid(%n) warps 8 stages 3 ins(%a : memref<?x128xbf16>) outs(%o : memref<?x128xf32>) {
+  ^bb0(%b: index, %A: !r, %O: !w):
+    %v = tile.load %A[%c0, %c0] dims [0, 1] : !r -> !k
+    %u = tile.load %A[%n, %c0] dims [0, 1] : !r -> !k
+    %z = tile.load %A[%n, %c0] dims [0, 1] : !r -> !t
+    %x = tile.mma %z, %u transpose_b : !t, !k -> !tile.fragment<64x128xf32>
+    scf.for %j = %c0 to %n step %c64 {
+      %y = tile.load %A[%j, %c0] dims [0, 1] : !r -> !k
+      %s = tile.mma %y, %v transpose_b : !k, !k -> !tile.fragment<128x128xf32>
+      %p = tile.to_shared %f transposed : !tile.fragment<128x64xbf16> -> !t
+      %d = tile.mma %p, %v : !t, !k -> !tile.fragment<64x128xf32, #sum>
+      tile.store add %d, %O[%j, %c0] dims [0, 1] : !tile.fragment<64x128xf32, #sum>, !w
+    }
+  }
+  return
+}
+
+// -----
+
 // TMA copies from multiples of 16 bytes on: 8 elements here. So may a loop's places
 // be, or the begin of a loop for some rows; others stay.
 

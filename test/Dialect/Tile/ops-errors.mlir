@@ -1285,6 +1285,38 @@ func.func @from_shared_shape(%t: !tile.shared<2x64xf32>) {
 
 // -----
 
+func.func @from_shared_transposed(%t: !tile.shared<32x64xf32>) {
+  // expected-error@+1 {{expected a matrix of the elements of the tile, its rows the tile's columns, '!tile.shared<32x64xf32>', got '!tile.fragment<32x64xf32>'}}
+  %a = tile.from_shared %t transposed : !tile.shared<32x64xf32> -> !tile.fragment<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @from_shared_transposed_elements(%t: !tile.shared<32x64xbf16>) {
+  // expected-error@+1 {{expected a matrix of the elements of the tile}}
+  %a = tile.from_shared %t transposed : !tile.shared<32x64xbf16> -> !tile.fragment<64x32xf32>
+  return
+}
+
+// -----
+
+func.func @from_shared_transposed_row(%t: !tile.shared<1x64xf32>) {
+  // expected-error@+1 {{expected a matrix of the elements of the tile}}
+  %a = tile.from_shared %t transposed : !tile.shared<1x64xf32> -> !tile.fragment<64xf32>
+  return
+}
+
+// -----
+
+func.func @from_shared_transposed_line(%t: !tile.shared<1x192xf32>, %first: index) {
+  // expected-error@+1 {{expected 'transposed' or steps, not both}}
+  %a = tile.from_shared %t transposed [%first] by [1, -1] : !tile.shared<1x192xf32> -> !tile.fragment<128x64xf32>
+  return
+}
+
+// -----
+
 func.func @from_shared_line_rows(%t: !tile.shared<2x64xf32>, %first: index) {
   // expected-error@+1 {{expected a matrix of the elements of a tile of one row by two steps, got '!tile.fragment<8x8xf32>' of '!tile.shared<2x64xf32>' by 2}}
   %a = tile.from_shared %t[%first] by [1, 1] : !tile.shared<2x64xf32> -> !tile.fragment<8x8xf32>

@@ -127,6 +127,8 @@ func.func @slots(%o: memref<?x?xf32>, %n: index, %x: bf16) {
     %same = tile.shift_rows %t by %n : !tile.shared<64x128xbf16, swizzle = 128>
     // CHECK: tile.from_shared %{{.*}} : !tile.shared<64x128xbf16, swizzle = 128> -> !tile.fragment<64x128xbf16>
     %g = tile.from_shared %t : !tile.shared<64x128xbf16, swizzle = 128> -> !tile.fragment<64x128xbf16>
+    // CHECK: tile.from_shared %{{.*}} transposed : !tile.shared<64x128xbf16, swizzle = 128> -> !tile.fragment<128x64xbf16>
+    %h = tile.from_shared %t transposed : !tile.shared<64x128xbf16, swizzle = 128> -> !tile.fragment<128x64xbf16>
     %line = tile.load %o[%n, %n] dims [0, 1] : memref<?x?xf32> -> !tile.shared<1x192xf32>
     // CHECK: tile.from_shared %{{.*}}[%{{.*}}] by [1, -1] : !tile.shared<1x192xf32> -> !tile.fragment<128x64xf32>
     %diagonals = tile.from_shared %line[%n] by [1, -1] : !tile.shared<1x192xf32> -> !tile.fragment<128x64xf32>

@@ -317,10 +317,9 @@ LogicalResult ScheduleAttr::verify(
   if (groups == WarpGroups::InTurn && (gradients || warps < 8))
     return emitError() << "groups must be free in a schedule of gradients and "
                           "of less than 8 warps, but are in_turn";
-  if (captures == Captures::Tiled && (gradients || warps == 0))
+  if (captures == Captures::Tiled && warps == 0)
     return emitError()
-           << "captures must be gathered in a schedule of gradients "
-              "and on a host, but are tiled";
+           << "captures must be gathered on a host, but are tiled";
   if (keys == KeyOrder::Descending && (gradients || warps == 0))
     return emitError()
            << "keys must be ascending in a schedule of gradients and on a "

@@ -416,6 +416,17 @@ LogicalResult FromSharedOp::verify() {
   FragmentType result = getResult().getType();
   if (bool(getFirst()) != bool(getSteps()))
     return emitOpError("expected a first column and steps, or neither");
+  if (getTransposed() && getSteps())
+    return emitOpError("expected 'transposed' or steps, not both");
+  if (getTransposed()) {
+    if (result.getRank() != 2 ||
+        tile.getElementType() != result.getElementType() ||
+        !llvm::equal(llvm::reverse(tile.getShape()), result.getShape()))
+      return emitOpError("expected a matrix of the elements of the tile, its "
+                         "rows the tile's columns, ")
+             << tile << ", got " << result;
+    return success();
+  }
   if (std::optional<ArrayRef<int64_t>> steps = getSteps()) {
     if (result.getRank() != 2 || steps->size() != 2 ||
         tile.getShape().front() != 1 ||

@@ -50,20 +50,46 @@ static bool isElementwise(LoadOp load) {
          llvm::all_of(load->getUsers(), llvm::IsaPred<FromSharedOp>);
 }
 
-/// Returns the stages of the ring for a load in a loop. Loops around others
-/// load less often, and leave memory to the results that they store; so do
-/// tiles that no product reads, which are as large as scores.
-static int64_t getStages(LoadOp load, SharedType tile, LaunchOp launch) {
-  bool isOuter = hasInnerLoads(load->getBlock());
-  if (!isOuter && !isElementwise(load))
-    return getStages(launch);
-  int64_t bytes = planSharedMemory(launch).bytes;
+/// Returns the bytes of the tiles that stores in loops are staged in
+/// (`tile-stage-stores`), but for those that can take the place of `tile`, if
+/// it is given.
+static int64_t getStagedBytes(LaunchOp launch, Value tile = {}) {
+  int64_t bytes = 0;
   launch->walk([&](StoreOp store) {
-    if (!isInLoop(store) || canTakePlace(store, load.getResult()))
+    if (!isInLoop(store) || (tile && canTakePlace(store, tile)))
       return;
     if (SmallVector<SharedType> staged = getStagedTiles(store); !staged.empty())
       bytes += getSlotBytes(staged.back());
   });
+  return bytes;
+}
+
+/// Returns what a loop's step writes and products of the same step read.
+static SmallVector<ToSharedOp> getStepWrites(LaunchOp launch) {
+  SmallVector<ToSharedOp> writes;
+  launch->walk([&](ToSharedOp write) {
+    bool isRead = llvm::all_of(write->getUsers(), [&](Operation *user) {
+      return isa<MmaOp>(user) && user->getBlock() == write->getBlock();
+    });
+    if (isInLoop(write) && isRead && !write.getRing() && !write.getSlots())
+      writes.push_back(write);
+  });
+  return writes;
+}
+
+/// Returns the stages of the ring for a load in a loop. Loops around others
+/// load less often, and leave memory to the results that they store; so do
+/// tiles that no product reads, which are as large as scores, and are over
+/// early in a step.
+static int64_t getStages(LoadOp load, SharedType tile, LaunchOp launch) {
+  bool isOuter = hasInnerLoads(load->getBlock());
+  if (!isOuter && !isElementwise(load))
+    return getStages(launch);
+  int64_t bytes = planSharedMemory(launch).bytes +
+                  getStagedBytes(launch, load.getResult());
+  if (!isOuter)
+    for (ToSharedOp write : getStepWrites(launch))
+      bytes += getSlotBytes(write.getResult().getType());
   // Barriers of rings to come.
   bytes += kSharedAlignment;
   int64_t most = isOuter ? 2 : getStages(launch);
@@ -283,21 +309,14 @@ void Multibuffer::convert(WidenOp widen, LaunchOp launch) {
 }
 
 /// Gives a second slot to tiles that a loop's step writes and products of the
-/// same step read, as far as there is memory.
+/// same step read, as far as there is memory beside what stores need more.
 void Multibuffer::addSlots(LaunchOp launch) {
   constexpr int64_t kSlots = 2;
-  SmallVector<ToSharedOp> writes;
-  launch.walk([&](ToSharedOp write) {
-    bool isRead = llvm::all_of(write->getUsers(), [&](Operation *user) {
-      return isa<MmaOp>(user) && user->getBlock() == write->getBlock();
-    });
-    if (isInLoop(write) && isRead && !write.getRing() && !write.getSlots())
-      writes.push_back(write);
-  });
   IRRewriter rewriter(&getContext());
-  for (ToSharedOp write : writes) {
+  for (ToSharedOp write : getStepWrites(launch)) {
     int64_t bytes = getSlotBytes(write.getResult().getType()) * (kSlots - 1);
-    int64_t all = planSharedMemory(launch).bytes + bytes;
+    int64_t all =
+        planSharedMemory(launch).bytes + getStagedBytes(launch) + bytes;
     bool fits = all <= getSharedMemoryLimit(launch);
     LDBG() << "  a second slot for what is written at " << write.getLoc()
            << ": " << all << " of " << getSharedMemoryLimit(launch)

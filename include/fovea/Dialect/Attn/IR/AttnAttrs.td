@@ -272,16 +272,15 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       scheduling" of FlashAttention-3 (Shah et al., 2024, 3.1). Where groups
       have steps of their own, as under a mask whose edge crosses a tile, they
       stay free;
-    - `captures`, GPUs only, forward pass only: `gathered` (the default), where a
-      thread reads the elements of captured tensors that its scores need one by
-      one, or `tiled`, where tensors of numbers of 16 or 32 bits, booleans and
-      integers of 8 bits whose last two dimensions query and key index,
-      unchanged, such as a bias or a mask, are loaded as tiles like keys and
-      values; and so are, of the scores, parts of rows whose last index is a
-      position of query or key, their difference or their sum, up to a number
-      that is the same for all scores of a tile. Other reads are gathered, and
-      those of tiles where tables say which keys are the first, so that tiles may
-      begin at any;
+    - `captures`, GPUs only: `gathered` (the default), where a thread reads the
+      elements of captured tensors that its scores need one by one, or `tiled`,
+      where tensors of numbers of 16 or 32 bits, booleans and integers of 8 bits
+      whose last two dimensions query and key index, unchanged, such as a bias
+      or a mask, are loaded as tiles like keys and values; and so are, of the
+      scores, parts of rows whose last index is a position of query or key,
+      their difference or their sum, up to a number that is the same for all
+      scores of a tile. Other reads are gathered, and those of tiles where tables
+      say which keys are the first, so that tiles may begin at any;
     - `split = n`, 1 (the default) to 128, forward pass only and not with
       blocks that are persistent or share tiles: the tiles of keys that the
       mask keeps of a tile of queries are divided into `n` parts, as even as

@@ -231,7 +231,9 @@ def FromSharedOp : Tile_Op<"from_shared", [
     MemoryEffects<[MemRead<Tile_SharedMemory>]>]> {
   let summary = "Reads a tile of shared memory into registers";
   let description = [{
-    A fragment of rank 1 is the tile's only row. With `steps` [s, t] element
+    A fragment of rank 1 is the tile's only row. With `transposed` element
+    (r, c) of a matrix is element (c, r) of the tile (`ldmatrix` with `.trans`
+    for 16 bits, PTX ISA 9.7.14.5.15). With `steps` [s, t] element
     (r, c) of a matrix is column `first + s * r + t * c` of that row, which has
     a number for each diagonal, or for each column; `first`, an index, may
     depend on the use of a slot.
@@ -241,20 +243,26 @@ def FromSharedOp : Tile_Op<"from_shared", [
     // A table of distances: row and column which are as far apart share a number.
     %d = tile.from_shared %slot[%c63] by [1, -1]
         : !tile.shared<1x192xf32> -> !tile.fragment<128x64xf32>
+    // A bias of queries and keys beside scores of keys and queries.
+    %t = tile.from_shared %tile transposed
+        : !tile.shared<64x128xbf16> -> !tile.fragment<128x64xbf16>
     ```
   }];
   let arguments = (ins Tile_AnyShared:$source, Optional<Index>:$first,
-                       OptionalAttr<DenseI64ArrayAttr>:$steps);
+                       OptionalAttr<DenseI64ArrayAttr>:$steps,
+                       UnitAttr:$transposed);
   let results = (outs Tile_AnyFragment:$result);
   let builders = [
-    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$source), [{
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$source,
+                   CArg<"bool", "false">:$transposed), [{
       build($_builder, $_state, result, source, /*first=*/::mlir::Value(),
-            /*steps=*/::mlir::DenseI64ArrayAttr());
+            /*steps=*/::mlir::DenseI64ArrayAttr(),
+            transposed ? $_builder.getUnitAttr() : ::mlir::UnitAttr());
     }]>
   ];
   let assemblyFormat = [{
-    $source (`[` $first^ `]` `by` $steps)? attr-dict `:`
-    qualified(type($source)) `->` qualified(type($result))
+    $source (`transposed` $transposed^)? (`[` $first^ `]` `by` $steps)?
+    attr-dict `:` qualified(type($source)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
 }
