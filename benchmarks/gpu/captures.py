@@ -19,11 +19,15 @@ against float64, relative to the largest magnitude.
 import statistics
 
 import torch
+import torch._functorch.config
 from torch.nn.attention.flex_attention import flex_attention
 
 from forward import DTYPES, HIDDEN, TOKENS, burst, parse_options
 from backward import ours
 import fovea
+
+# Calls of a backward pass are repeated: its buffers are not to be given away.
+torch._functorch.config.donated_buffer = False
 
 # By kind: the sizes for a batch, heads and a length, the index, what PyTorch
 # adds to a score.
@@ -147,7 +151,9 @@ def main():
                 line = f"s={length} d={dim} {kind:8}"
                 if not options.no_peer:
                     try:
-                        calls["flex"] = peer(kind, operands, gradient)
+                        call = peer(kind, operands, gradient)
+                        call()
+                        calls["flex"] = call
                     except RuntimeError as error:  # Its kernel does not fit.
                         line += f"  flex refuses ({type(error).__name__})"
                 for name, call in calls.items():

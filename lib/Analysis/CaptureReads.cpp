@@ -405,7 +405,7 @@ FloatType fovea::getCaptureSumType(AttentionBackwardOp op, size_t number) {
     if (sum == CaptureSum::Own)
       return cast<FloatType>(
           getElementTypeOrSelf(op.getCaptureGradients()[number]));
-    if (sum == CaptureSum::OverQueries || sum == CaptureSum::Integers ||
+    if (sum == CaptureSum::OverQueries || sumsIntegers(sum) ||
         (isExact && !isIndexedByPair(read.op)))
       type = exact;
   }
@@ -452,7 +452,7 @@ GradientsAttr fovea::selectGpuGradients(AttentionBackwardOp op,
                                       Coordinate::Key};
   auto isShared = [](const CaptureRead &read) {
     return read.sum == CaptureSum::InMemory ||
-           read.sum == CaptureSum::Diagonals;
+           sumsDiagonals(read.sum);
   };
   for (auto [number, capture] : llvm::enumerate(op.getCaptures())) {
     if (!deterministic)
@@ -500,7 +500,8 @@ GradientsAttr fovea::selectGpuGradients(AttentionBackwardOp op,
               memory;
     } else {
       for (CaptureRead *read : shared)
-        read->sum = CaptureSum::Integers;
+        read->sum = sumsDiagonals(read->sum) ? CaptureSum::DiagonalIntegers
+                                             : CaptureSum::Integers;
       text += "its gradient is added up in integers, which take " + memory;
     }
     remarks.push_back(text);

@@ -168,7 +168,7 @@ static LogicalResult verifyGradients(AttentionBackwardOp op) {
            << " reads of captured tensors with gradients, but has "
            << reads->size();
   for (auto [read, sum] : llvm::zip_equal(*reads, gradients.getCaptures())) {
-    bool isPossible = sum == CaptureSum::Diagonals
+    bool isPossible = sumsDiagonals(sum)
                           ? read.isByDistance
                           : sum == read.sum || (sum != CaptureSum::Own &&
                                                 sum != CaptureSum::OverQueries);

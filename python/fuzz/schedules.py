@@ -68,9 +68,10 @@ def draw_backward(rng, has_mask):
     order = "longest_first" if has_mask and chance(0.7) else "linear"
     tile = f"{pick(16, 32, 64, 64, 96, 128)}x{keys}"
     stages = pick(1, 2, 2, 3)
+    captures = ", captures = tiled" if chance(0.5) else ""
     shares = f"{_SHARES}{pick('some', 'all')}>" if chance(0.6) else ""
     return (f"#attn.schedule<tile = {tile}, order = {order}, warps = {warps}, "
-            f"stages = {stages}{shares}>")
+            f"stages = {stages}{captures}{shares}>")
 
 
 def _set_shares(schedule, step, types):

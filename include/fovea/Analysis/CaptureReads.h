@@ -29,6 +29,17 @@ namespace fovea {
 using attn::CaptureSum;
 using attn::Coordinate;
 
+/// Returns true if a warp adds up scores at the same distance of query and key
+/// before they add to a gradient in memory.
+inline bool sumsDiagonals(CaptureSum sum) {
+  return sum == CaptureSum::Diagonals || sum == CaptureSum::DiagonalIntegers;
+}
+
+/// Returns true if sums of a gradient are in integers.
+inline bool sumsIntegers(CaptureSum sum) {
+  return sum == CaptureSum::Integers || sum == CaptureSum::DiagonalIntegers;
+}
+
 /// A read of a captured tensor that has a gradient.
 struct CaptureRead {
   mlir::tensor::ExtractOp op;

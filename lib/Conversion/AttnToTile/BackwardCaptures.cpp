@@ -72,10 +72,10 @@ LogicalResult BackwardBuilder::findReads() {
       else
         scattered.push_back(
             {read.op, isShared,
-             /*addsDiagonals=*/sum == CaptureSum::Diagonals,
+             /*addsDiagonals=*/sumsDiagonals(sum),
              /*isZeroed=*/isShared || !visitsAll() ||
                  !writesAll(getStaticSizes(scoreSizes), read.op)});
-      if (sum == CaptureSum::Integers)
+      if (sumsIntegers(sum))
         integerCaptures.insert(capture);
     }
   return success();

@@ -120,6 +120,7 @@ func.func @small(%q: tensor<64x2x20x16xf16>, %lse: tensor<64x2x20xf32>, %t: tens
 // CHECK:       arith.cmpi sle, %{{.*}}, %c8388608{{ }}
 // CHECK:       linalg.fill {{.*}} outs(%{{.*}} : tensor<?x?xi64>)
 // CHECK:       tile.launch
+// CHECK-NOT:     tile.sum_diagonals
 // CHECK:         memref.atomic_rmw addi
 // CHECK:       return
 func.func @distances(%q: tensor<1x2x?x16xf16>, %lse: tensor<1x2x?xf32>, %t: tensor<?xf32>) -> (tensor<1x2x?x16xf16>, tensor<?xf32>) {
@@ -134,4 +135,29 @@ func.func @distances(%q: tensor<1x2x?x16xf16>, %lse: tensor<1x2x?xf32>, %t: tens
       } {schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>}
       : tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16> -> tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>, tensor<?xf32>
   return %dq, %db : tensor<1x2x?x16xf16>, tensor<?xf32>
+}
+
+// Scores at the same distance of query and key share one. What a warp has of them
+// is added up first, in the order of its registers and lanes.
+// REMARK: captured tensor 0: its gradient is added up in integers
+// CHECK-LABEL: func @differences
+// CHECK:       tile.launch
+// CHECK:         %[[SUMS:.*]] = tile.sum_diagonals
+// CHECK:         tile.map ins(%[[SUMS]] :
+// CHECK:           memref.atomic_rmw addi
+// CHECK:       return
+func.func @differences(%q: tensor<1x2x64x16xf16>, %lse: tensor<1x2x64xf32>, %t: tensor<128xf32>) -> (tensor<1x2x64x16xf16>, tensor<128xf32>) {
+  %dq, %dk, %dv, %db = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%lse, %lse : tensor<1x2x64xf32>, tensor<1x2x64xf32>) captures(%t : tensor<128xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %c64 = arith.constant 64 : index
+        %d = arith.subi %i, %j : index
+        %at = arith.addi %d, %c64 : index
+        %x = tensor.extract %t[%at] : tensor<128xf32>
+        %r = arith.addf %s, %x : f32
+        attn.yield %r : f32
+      } {schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>}
+      : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<128xf32>
+  return %dq, %db : tensor<1x2x64x16xf16>, tensor<128xf32>
 }

@@ -145,6 +145,23 @@ func.func @own(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>, %slopes: tenso
 
 // -----
 
+func.func @diagonal_integers(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>, %slopes: tensor<64xf32>) -> tensor<64xf32> {
+  // expected-error@+1 {{has a schedule that adds up gradients by diagonal_integers, which the indices of a read rule out}}
+  %dq, %dk, %dv, %ds = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x2x64xf32>, tensor<1x2x64xf32>) captures(%slopes : tensor<64xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        // expected-note@+1 {{the read}}
+        %slope = tensor.extract %slopes[%j] : tensor<64xf32>
+        %r = arith.mulf %s, %slope : f32
+        attn.yield %r : f32
+      } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, gradients = <parallel = [batch, head, key], captures = [diagonal_integers]>>}
+      : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<64xf32>
+  return %ds : tensor<64xf32>
+}
+
+// -----
+
 func.func @nested(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>, %t: tensor<64xf32>) -> tensor<64xf32> {
   // expected-error@+1 {{has a schedule, but reads a captured tensor that has a gradient in a region within its score region}}
   %dq, %dk, %dv, %ds = attn.attention_backward %q, %q, %q, %q scale(0.25)

@@ -151,7 +151,8 @@ def Attn_CaptureSumEnum : I32EnumAttr<"CaptureSum",
       I32EnumAttrCase<"Own", 2, "own">,
       I32EnumAttrCase<"InMemory", 3, "in_memory">,
       I32EnumAttrCase<"Diagonals", 4, "diagonals">,
-      I32EnumAttrCase<"Integers", 5, "integers">
+      I32EnumAttrCase<"Integers", 5, "integers">,
+      I32EnumAttrCase<"DiagonalIntegers", 6, "diagonal_integers">
     ]> {
   let cppNamespace = "::fovea::attn";
   let genSpecializedAttr = 0;
@@ -183,8 +184,8 @@ def Attn_GradientsAttr : Attn_Attr<"Gradients", "gradients"> {
       - `in_memory`: each score adds to its element, atomically;
       - `diagonals`: the same, after a warp has added up scores at the same
         distance of query and key, which decides the element;
-      - `integers`: the same as `in_memory`, in integers, whose sums do not
-        depend on the order.
+      - `integers` and `diagonal_integers`: the same as `in_memory` and
+        `diagonals`, in integers, whose sums do not depend on the order.
 
     ```mlir
     #attn.gradients<parallel = [batch, head], items = 8>
