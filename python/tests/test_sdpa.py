@@ -107,6 +107,36 @@ def test_few_queries_of_a_group(queries, keys, value_dim):
     check_gradients([q, k, v], [output], [expected])
 
 
+def biases(queries, keys, dtype):
+    """Biases of two batches and four heads, whose memory TMA may copy or not."""
+    return {
+        "whole": randn(2, 4, queries, keys, dtype=dtype),
+        "of all heads": randn(1, 1, queries, keys, dtype=dtype).expand(2, 4, -1, -1),
+        "of keys": randn(2, 1, 1, keys, dtype=dtype).expand(-1, -1, queries, -1),
+        "transposed": randn(1, 4, keys, queries, dtype=dtype).mT,
+        "from the third key on": randn(1, 4, queries, keys + 3, dtype=dtype)[..., 3:],
+        "every second row": randn(2, 1, 2 * queries, keys, dtype=dtype)[:, :, ::2],
+    }
+
+
+@pytest.mark.parametrize("dtype, bound", [(torch.float32, 2e-5),
+                                          (torch.bfloat16, 2e-2)])
+@pytest.mark.parametrize("queries, keys", [(70, 136), (33, 67)])
+@pytest.mark.parametrize("name", biases(1, 1, torch.float32))
+def test_gradients_beside_a_bias(name, queries, keys, dtype, bound):
+    q, k, v = (randn(2, h, n, 64, seed=seed, dtype=dtype).requires_grad_()
+               for seed, (h, n) in enumerate([(4, queries), (2, keys), (2, keys)]))
+    bias = biases(queries, keys, dtype)[name]
+    output = fovea.attention(q, k, v, bias=bias)
+    expected = expect(q, k, v, bias=bias)[0]
+    compare(output, expected, bound)
+    check_gradients([q, k, v], [output], [expected], bound)
+    keep = bias > -1
+    output = fovea.attention(q, k, v, bias=keep)
+    expected = expect(q, k, v, keep)[0]
+    check_gradients([q, k, v], [output], [expected], bound)
+
+
 def test_offsets_need_no_other_kernel():
     from fovea import _operator
     q, k, v = make_qkv(1, 50)
