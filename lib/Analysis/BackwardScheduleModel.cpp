@@ -190,8 +190,6 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
   // Registers for the addresses of biases, and for the values read; with
   // mma.sync the registers of operands serve for these as well.
   constexpr int64_t kCaptureRegisters = 20;
-  // Registers for what comes from tiles in shared memory, part by part.
-  constexpr int64_t kTileReadRegisters = 7;
   bool isTiled = schedule.getCaptures() == Captures::Tiled;
   if (findUnsharedProduct(schedule, shape.headDim, shape.valueDim) ||
       !canSumCaptures(op, schedule))

@@ -451,8 +451,7 @@ GradientsAttr fovea::selectGpuGradients(AttentionBackwardOp op,
   SmallVector<Coordinate> parallel = {Coordinate::Batch, Coordinate::Head,
                                       Coordinate::Key};
   auto isShared = [](const CaptureRead &read) {
-    return read.sum == CaptureSum::InMemory ||
-           sumsDiagonals(read.sum);
+    return read.sum == CaptureSum::InMemory || sumsDiagonals(read.sum);
   };
   for (auto [number, capture] : llvm::enumerate(op.getCaptures())) {
     if (!deterministic)

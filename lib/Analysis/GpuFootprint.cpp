@@ -29,8 +29,6 @@ static constexpr int64_t kOtherBackwardRegisters = 33,
 /// Tiles of what scores read that are in shared memory at once, if there are as
 /// many stages.
 static constexpr int64_t kCaptureStages = 2;
-/// Registers for what scores read, on its way from shared memory.
-static constexpr int64_t kTileReadRegisters = 7;
 
 /// Returns the bytes of a tile in shared memory.
 static int64_t getSharedBytes(int64_t rows, int64_t columns, int64_t bytes) {

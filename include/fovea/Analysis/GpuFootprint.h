@@ -17,6 +17,10 @@ namespace fovea {
 /// registers.
 inline constexpr int64_t kLargestGpuHeadDim = 256;
 
+/// Registers for what scores read of captured tensors, on its way from shared
+/// memory, part by part.
+inline constexpr int64_t kTileReadRegisters = 7;
+
 /// The resources of a GPU taken by a block that computes one tile of queries
 /// or, in the backward pass, the gradients of one tile of keys.
 struct GpuFootprint {
@@ -31,9 +35,10 @@ struct GpuFootprint {
   /// to 1024 bytes, and their barriers; tiles that a role widens as bytes, and
   /// two of what they become; what warps exchange that share keys.
   /// Backward pass: keys, values, `stages` tiles of queries, of the output's
-  /// gradients and of statistics of rows, the gradients of scores and, on
-  /// Hopper, of queries on their way to memory; where warps share columns, also
-  /// the probabilities and gradients of scores that they exchange.
+  /// gradients and of statistics of rows, one of what scores read, the
+  /// gradients of scores and, on Hopper, of queries on their way to memory;
+  /// where warps share columns, also the probabilities and gradients of scores
+  /// that they exchange.
   int64_t sharedBytes;
   /// 32-bit registers of a thread that computes: scores, the accumulator, the
   /// probabilities (twice with WGMMA, which still reads the previous ones), the

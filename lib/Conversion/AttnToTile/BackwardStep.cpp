@@ -155,10 +155,10 @@ BackwardEmitter::readTiles(ArrayRef<TileRead> reads,
       continue;
     }
     ArrayRef<int64_t> steps = captured.steps;
-    fragments[read.op] = FromSharedOp::create(
-        builder, loc, type, captured.tile, captured.first,
-        builder.getDenseI64ArrayAttr({steps[1], steps[0]}),
-        /*transposed=*/UnitAttr());
+    fragments[read.op] =
+        FromSharedOp::create(builder, loc, type, captured.tile, captured.first,
+                             builder.getDenseI64ArrayAttr({steps[1], steps[0]}),
+                             /*transposed=*/UnitAttr());
   }
   return fragments;
 }
@@ -284,8 +284,8 @@ Value BackwardEmitter::masked(Value scores) {
           IndexMath inner(body, loc);
           SmallVector<Value> read =
               joinWords(body, elements.drop_front(inputs.size()));
-          llvm::append_range(
-              read, elements.take_front(inputs.size()).drop_front());
+          llvm::append_range(read,
+                             elements.take_front(inputs.size()).drop_front());
           OpFoldResult kept =
               tile.isKept(body, loc, getQuery(coordinates), getKey(coordinates),
                           op.getMask(), read);
@@ -451,18 +451,18 @@ Value BackwardEmitter::readGradients(tensor::ExtractOp read, Value p,
   size_t firstTile = inputs.size();
   Reads tiles = readScoreTiles();
   llvm::append_range(inputs, llvm::make_second_range(tiles));
-  return map(
-      inputs, step.negatedDelta,
-      [&](OpBuilder &body, ValueRange elements,
-          ValueRange coordinates) -> Value {
-        Value gradient = formula(body).mul(
-            elements[0], difference(body, elements[1], elements.back(),
-                                    dropout ? elements[3] : Value()));
-        gradient = pullScore(
-            body, elements[2], coordinates, gradient,
-            getSubstitute(tiles, elements.drop_front(firstTile)), read);
-        return send ? send(body, gradient, elements[2], coordinates) : gradient;
-      });
+  return map(inputs, step.negatedDelta,
+             [&](OpBuilder &body, ValueRange elements,
+                 ValueRange coordinates) -> Value {
+               Value gradient = formula(body).mul(
+                   elements[0], difference(body, elements[1], elements.back(),
+                                           dropout ? elements[3] : Value()));
+               gradient = pullScore(
+                   body, elements[2], coordinates, gradient,
+                   getSubstitute(tiles, elements.drop_front(firstTile)), read);
+               return send ? send(body, gradient, elements[2], coordinates)
+                           : gradient;
+             });
 }
 
 /// Returns true, as a value, if an element's query and key exist.

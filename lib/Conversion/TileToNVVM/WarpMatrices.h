@@ -14,10 +14,9 @@
 namespace fovea::tile {
 
 /// An accumulator's fragment, which goes to a tile of 16 bits in shared memory,
-/// or comes from it, as matrices of 8 by 8 elements: a lane has two neighbours of row `lane / 4`
-/// of each. A warp has `getGroups()` of
-/// them along its columns, and two, its halves, in each of `getBlocks()` blocks
-/// of rows.
+/// or comes from it, as matrices of 8 by 8 elements: a lane has two neighbours
+/// of row `lane / 4` of each. A warp has `getGroups()` of them along its
+/// columns, and two, its halves, in each of `getBlocks()` blocks of rows.
 class WarpMatrices {
 public:
   /// Rows and columns of a matrix.

@@ -318,8 +318,7 @@ LogicalResult ScheduleAttr::verify(
     return emitError() << "groups must be free in a schedule of gradients and "
                           "of less than 8 warps, but are in_turn";
   if (captures == Captures::Tiled && warps == 0)
-    return emitError()
-           << "captures must be gathered on a host, but are tiled";
+    return emitError() << "captures must be gathered on a host, but are tiled";
   if (keys == KeyOrder::Descending && (gradients || warps == 0))
     return emitError()
            << "keys must be ascending in a schedule of gradients and on a "

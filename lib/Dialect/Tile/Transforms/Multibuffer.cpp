@@ -85,8 +85,8 @@ static int64_t getStages(LoadOp load, SharedType tile, LaunchOp launch) {
   bool isOuter = hasInnerLoads(load->getBlock());
   if (!isOuter && !isElementwise(load))
     return getStages(launch);
-  int64_t bytes = planSharedMemory(launch).bytes +
-                  getStagedBytes(launch, load.getResult());
+  int64_t bytes =
+      planSharedMemory(launch).bytes + getStagedBytes(launch, load.getResult());
   if (!isOuter)
     for (ToSharedOp write : getStepWrites(launch))
       bytes += getSlotBytes(write.getResult().getType());

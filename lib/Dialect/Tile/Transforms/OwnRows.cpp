@@ -25,8 +25,8 @@ std::optional<StringRef> fovea::tile::findSharedRows(RoleOp role,
     // Of a tile of its shape, a fragment's threads read their own rows.
     auto read = dyn_cast<FromSharedOp>(op);
     if (isa<ToSharedOp, TakeTurnOp, PassTurnOp>(op) ||
-        (read && (read.getResult().getType().getRank() == 1 ||
-                  read.getTransposed())))
+        (read &&
+         (read.getResult().getType().getRank() == 1 || read.getTransposed())))
       reason = "exchanges rows among its groups";
     // Without a ring all threads copy a tile, and meet before they read it.
     auto load = dyn_cast<LoadOp>(op);
