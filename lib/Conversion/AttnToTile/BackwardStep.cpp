@@ -63,9 +63,6 @@ private:
                 ArrayRef<int64_t> shape);
   Value scoreProduct(Value ofQueries, Value ofKeys);
   Reads readTiles(ArrayRef<TileRead> reads, ArrayRef<CapturedTile> tiles);
-  Reads readScoreTiles() {
-    return readTiles(step.tile.getTileReads(op.getScore()), step.scoreCaptures);
-  }
   Reads readAhead();
   Value modified(Value products, const Reads &ahead);
   SmallVector<Value> joinWords(OpBuilder &body, ValueRange words);
@@ -106,6 +103,8 @@ private:
   std::optional<double> dropout;
   std::array<int64_t, 2> scoreShape;
   FragmentType scoreType;
+  /// What the score region reads of tiles.
+  Reads scoreTiles;
   bool hasFailed = false;
 };
 } // namespace
@@ -176,7 +175,7 @@ static auto getSubstitute(const llvm::MapVector<Operation *, Value> &reads,
 /// Reads ahead, while products run, the values that scores read at indices that
 /// depend on their coordinates only; returns these and those of tiles.
 BackwardEmitter::Reads BackwardEmitter::readAhead() {
-  Reads ahead = readScoreTiles();
+  Reads ahead = scoreTiles;
   if (op.getScore().empty())
     return ahead;
   Block &block = op.getScore().front();
@@ -398,15 +397,14 @@ Value BackwardEmitter::pullScore(OpBuilder &body, Value product,
 Value BackwardEmitter::slopes(Value probabilities, Value scores) {
   if (op.getScore().empty())
     return probabilities;
-  Reads tiles = readScoreTiles();
   SmallVector<Value> inputs{probabilities, scores};
-  llvm::append_range(inputs, llvm::make_second_range(tiles));
+  llvm::append_range(inputs, llvm::make_second_range(scoreTiles));
   return math.map(scoreType, inputs, {},
                   [&](OpBuilder &body, ValueRange elements,
                       ValueRange coordinates) -> Value {
                     return pullScore(
                         body, elements[1], coordinates, elements[0],
-                        getSubstitute(tiles, elements.drop_front(2)));
+                        getSubstitute(scoreTiles, elements.drop_front(2)));
                   });
 }
 
@@ -449,20 +447,19 @@ Value BackwardEmitter::readGradients(tensor::ExtractOp read, Value p,
   if (dropout)
     inputs.push_back(weights);
   size_t firstTile = inputs.size();
-  Reads tiles = readScoreTiles();
-  llvm::append_range(inputs, llvm::make_second_range(tiles));
-  return map(inputs, step.negatedDelta,
-             [&](OpBuilder &body, ValueRange elements,
-                 ValueRange coordinates) -> Value {
-               Value gradient = formula(body).mul(
-                   elements[0], difference(body, elements[1], elements.back(),
-                                           dropout ? elements[3] : Value()));
-               gradient = pullScore(
-                   body, elements[2], coordinates, gradient,
-                   getSubstitute(tiles, elements.drop_front(firstTile)), read);
-               return send ? send(body, gradient, elements[2], coordinates)
-                           : gradient;
-             });
+  llvm::append_range(inputs, llvm::make_second_range(scoreTiles));
+  return map(
+      inputs, step.negatedDelta,
+      [&](OpBuilder &body, ValueRange elements,
+          ValueRange coordinates) -> Value {
+        Value gradient = formula(body).mul(
+            elements[0], difference(body, elements[1], elements.back(),
+                                    dropout ? elements[3] : Value()));
+        gradient = pullScore(
+            body, elements[2], coordinates, gradient,
+            getSubstitute(scoreTiles, elements.drop_front(firstTile)), read);
+        return send ? send(body, gradient, elements[2], coordinates) : gradient;
+      });
 }
 
 /// Returns true, as a value, if an element's query and key exist.
@@ -564,6 +561,8 @@ void BackwardEmitter::scatterDiagonals(ScatteredRead read, Value p,
 
 FailureOr<BackwardGradients>
 BackwardEmitter::emit(const BackwardGradients &sums) {
+  scoreTiles =
+      readTiles(step.tile.getTileReads(op.getScore()), step.scoreCaptures);
   Reads ahead = readAhead();
   Value scores = scoreProduct(step.query, step.key);
   // Only one of the two stays in registers while a region is computed.

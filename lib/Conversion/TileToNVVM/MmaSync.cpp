@@ -7,6 +7,7 @@
 
 #include "Access.h"
 #include "Products.h"
+#include "WarpMatrices.h"
 #include "WidenBytes.h"
 
 #include "fovea/Dialect/Tile/IR/Warps.h"
@@ -59,10 +60,6 @@ private:
   bool widensAlongColumns() { return widens() && !op.getTransposeB(); }
   LayoutAttr getResultLayout();
 
-  /// Reads `count` matrices, one register each. Eight lanes give the addresses
-  /// of one matrix's rows, by `pointer`.
-  SmallVector<Value> loadMatrices(Value pointer, int64_t count,
-                                  bool isTransposed);
   /// Returns words, of 32 bits, as `getPairType`.
   SmallVector<Value> toPairs(SmallVector<Value> words);
   /// Adds to `accumulator` in 16 of a warp's rows and a group of 8 columns.
@@ -243,29 +240,6 @@ void MmaSync::prepareB(Value address) {
                     ThreadPart{column, columnBits});
 }
 
-SmallVector<Value> MmaSync::loadMatrices(Value pointer, int64_t count,
-                                         bool isTransposed) {
-  Type i32 = rewriter.getI32Type();
-  // One matrix is a number, not a struct of one.
-  Type type = count == 1 ? i32
-                         : Type(LLVM::LLVMStructType::getLiteral(
-                               op.getContext(), SmallVector<Type>(count, i32)));
-  Value matrices = NVVM::LdMatrixOp::create(
-      rewriter, loc, type, pointer, count,
-      isTransposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
-      NVVM::LdStMatrixShapeAttr::get(op.getContext(), kMatrix, kMatrix),
-      NVVM::LdStMatrixEltType::B16);
-  SmallVector<Value> registers;
-  for (int64_t index = 0; index < count; ++index) {
-    Value word = count == 1 ? matrices
-                            : LLVM::ExtractValueOp::create(rewriter, loc,
-                                                           matrices, index)
-                                  .getResult();
-    registers.push_back(word);
-  }
-  return registers;
-}
-
 SmallVector<Value> MmaSync::toPairs(SmallVector<Value> words) {
   for (Value &word : words)
     if (getPairType() != word.getType())
@@ -276,8 +250,9 @@ SmallVector<Value> MmaSync::toPairs(SmallVector<Value> words) {
 SmallVector<Value> MmaSync::getA(int64_t block, int64_t step) {
   if (aShared)
     return toPairs(loadMatrices(
+        rewriter, loc,
         aShared->getPointer(block * kMmaRows * rowWarps, step * kMmaInner), 4,
-        /*isTransposed=*/false));
+        /*transposed=*/false));
   // A step is two groups of 8 columns, of 4 registers each: two neighbours of
   // the upper and two of the lower eight rows; of quads, four of each.
   int64_t first = (block * shape.inner / kMmaInner + step) * 8;
@@ -297,7 +272,8 @@ SmallVector<Value> MmaSync::getWidenedB(int64_t group, int64_t count,
                                : bShared->getPointer(column, inner);
   // A matrix has both operands of a group; of columns along bytes, one operand
   // of two groups.
-  SmallVector<Value> words = loadMatrices(pointer, count, isTransposed);
+  SmallVector<Value> words =
+      loadMatrices(rewriter, loc, pointer, count, isTransposed);
   SmallVector<Value> operands(2 * count);
   for (auto [matrix, word] : llvm::enumerate(words)) {
     auto [first, second] =
@@ -315,8 +291,8 @@ SmallVector<Value> MmaSync::getB(int64_t group, int64_t count, int64_t step) {
   int64_t column = group * kMmaColumns, inner = step * kMmaInner;
   Value pointer = op.getTransposeB() ? bShared->getPointer(column, inner)
                                      : bShared->getPointer(inner, column);
-  return toPairs(loadMatrices(pointer, 2 * count,
-                              /*isTransposed=*/!op.getTransposeB()));
+  return toPairs(loadMatrices(rewriter, loc, pointer, 2 * count,
+                              /*transposed=*/!op.getTransposeB()));
 }
 
 SmallVector<int64_t> MmaSync::getPlaces(int64_t block, int64_t group) {

@@ -116,23 +116,16 @@ void WarpMatrices::store(ValueRange registers, Value address, bool transposed,
 
 SmallVector<Value> WarpMatrices::loadTransposed(Value address) {
   SharedAccess access = getAccess(address, /*transposed=*/true);
-  auto shape = NVVM::LdStMatrixShapeAttr::get(op->getContext(), kSize, kSize);
-  Type word = builder.getI32Type(),
-       pairType = VectorType::get(2, tile.getElementType());
+  auto pairType = VectorType::get(2, tile.getElementType());
   SmallVector<Value> registers(permutation.size());
   for (int64_t block = 0; block < blocks; ++block)
     for (int64_t group = 0; group < groups; group += 2) {
       int64_t count = 2 * std::min<int64_t>(2, groups - group);
-      auto type = LLVM::LLVMStructType::getLiteral(
-          op->getContext(), SmallVector<Type>(count, word));
       Value pointer = access.getPointer(group * kSize, block * getBlockRows());
-      Value matrices = NVVM::LdMatrixOp::create(
-          builder, loc, type, pointer, count, NVVM::MMALayout::col, shape,
-          NVVM::LdStMatrixEltType::B16);
-      for (int64_t number = 0; number < count; ++number) {
-        Value pair = LLVM::BitcastOp::create(
-            builder, loc, pairType,
-            LLVM::ExtractValueOp::create(builder, loc, matrices, number));
+      SmallVector<Value> words =
+          loadMatrices(builder, loc, pointer, count, /*transposed=*/true);
+      for (auto [number, word] : llvm::enumerate(words)) {
+        Value pair = LLVM::BitcastOp::create(builder, loc, pairType, word);
         for (int64_t part : {0, 1})
           registers[getRegister(block, group + number / 2, number % 2, part)] =
               LLVM::ExtractElementOp::create(builder, loc, pair,
@@ -140,4 +133,28 @@ SmallVector<Value> WarpMatrices::loadTransposed(Value address) {
       }
     }
   return registers;
+}
+
+SmallVector<Value> fovea::tile::loadMatrices(OpBuilder &builder, Location loc,
+                                             Value pointer, int64_t count,
+                                             bool transposed) {
+  constexpr int64_t kSize = WarpMatrices::kSize;
+  Type word = builder.getI32Type();
+  // One matrix is a number, not a struct of one.
+  Type type = count == 1
+                  ? word
+                  : Type(LLVM::LLVMStructType::getLiteral(
+                        builder.getContext(), SmallVector<Type>(count, word)));
+  Value matrices = NVVM::LdMatrixOp::create(
+      builder, loc, type, pointer, count,
+      transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
+      NVVM::LdStMatrixShapeAttr::get(builder.getContext(), kSize, kSize),
+      NVVM::LdStMatrixEltType::B16);
+  if (count == 1)
+    return {matrices};
+  SmallVector<Value> words;
+  for (int64_t index = 0; index < count; ++index)
+    words.push_back(
+        LLVM::ExtractValueOp::create(builder, loc, matrices, index));
+  return words;
 }

@@ -55,8 +55,7 @@ public:
   void store(mlir::ValueRange registers, mlir::Value address, bool transposed,
              int64_t column = 0);
 
-  /// Reads the fragment, whose rows are columns of the tile at `address`, by
-  /// `ldmatrix` (PTX ISA 9.7.14.5.15), which reads four matrices.
+  /// Reads the fragment, whose rows are columns of the tile at `address`.
   llvm::SmallVector<mlir::Value> loadTransposed(mlir::Value address);
 
 private:
@@ -84,6 +83,14 @@ private:
   llvm::SmallVector<int64_t> permutation;
   int64_t rowWarps = 0, columnWarps = 0, groups = 0, blocks = 0;
 };
+
+/// Reads `count` matrices of 8 by 8 elements of 16 bits, whose rows lanes have
+/// the addresses of, by `ldmatrix` (PTX ISA 9.7.14.5.15): one, two or four.
+/// Returns the executing lane's two elements of each, as an i32.
+llvm::SmallVector<mlir::Value> loadMatrices(mlir::OpBuilder &builder,
+                                            mlir::Location loc,
+                                            mlir::Value pointer, int64_t count,
+                                            bool transposed);
 
 } // namespace fovea::tile
 
