@@ -393,17 +393,34 @@ static void limitToRows(AttentionShape &shape, AttentionOp op, int64_t rows) {
     shape.keys = areHeadsOfBatch(op) ? 2 * kLongCache : kLongCache;
 }
 
+int64_t fovea::countFewTiles(Blocks blocks, machine::TargetAttr target) {
+  return (blocks == Blocks::Dealt ? 2 : 1) * target.getCores();
+}
+
+/// Returns the length of the one sequence whose tiles of so many rows are few.
+static int64_t getLengthOfTiles(AttentionOp op, int64_t rows,
+                                machine::TargetAttr target) {
+  constexpr int64_t kSmallest = 64;
+  // The smallest ones are not dealt.
+  bool isDealt = rows > kSmallest && !op.getMask().empty();
+  int64_t heads = std::max<int64_t>(op.getQuery().getType().getDimSize(1), 1);
+  int64_t tiles =
+      countFewTiles(isDealt ? Blocks::Dealt : Blocks::Tiles, target) / heads;
+  return std::max<int64_t>(tiles * rows / countRowsOfQuery(op), 1);
+}
+
 /// Returns true if blocks should get tiles when they are free, since these
 /// differ in what they take: not by a window, which gives all as many keys
 /// (626 TFLOP/s to 609 dealt), and not where few tiles of each head are known
 /// and all but whole (d = 128, 1k: 131 us to 134), or two for each block. Wider
-/// heads lose (d = 256, 16k: 1327 us to 1378; all on an H200). A head of two
+/// heads lose (d = 256, 16k: 1327 us to 1378; all on an H200). Code for few
+/// tiles serves any number of them. A head of two
 /// tiles has one that takes most of its time, and a tile that is cut less of it
 /// (H100, d = 128, TFLOP/s: 256 157 to 175, 577 283 to 326). Where sequences
 /// have lengths, any may differ (H200, d = 128, 16 of 1k: 156 us to 145).
 static bool areTilesUneven(const AttentionShape &shape, ScheduleAttr schedule,
-                           const RegionNeeds &needs,
-                           machine::TargetAttr target) {
+                           const RegionNeeds &needs, machine::TargetAttr target,
+                           const ScheduleOptions &options) {
   constexpr int64_t kWidest = 256, kFewTiles = 8, kTwoTiles = 2;
   int64_t rows = schedule.getQueryTile();
   int64_t tiles = llvm::divideCeil(shape.queries, rows);
@@ -415,7 +432,7 @@ static bool areTilesUneven(const AttentionShape &shape, ScheduleAttr schedule,
   bool mayDiffer = needs.hasLengths || shape.visible >= kOneEdge ||
                    shape.isTested || needs.maskReads;
   return schedule.getOrder() == WorkOrder::LongestFirst && mayDiffer &&
-         (needs.hasLengths || !isKnown) &&
+         (needs.hasLengths || options.tileRows || !isKnown) &&
          shape.headDim + shape.valueDim <= kWidest;
 }
 
@@ -435,11 +452,11 @@ static int64_t getSplitOfList(AttentionOp op, machine::TargetAttr target) {
 /// not been measured. If `areParts`, tiles are few, of packed sequences, and a
 /// list has parts of them, without which all else is slower (H200, us: 128
 /// queries of 16 heads of d = 64 on 4k keys 50 to 21).
-static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
-                                  const RegionNeeds &needs,
-                                  const AttentionShape &shape,
-                                  const GpuFootprint &footprint,
-                                  machine::TargetAttr target, bool areParts) {
+static ScheduleAttr
+getPersistent(ScheduleAttr schedule, AttentionOp op, const RegionNeeds &needs,
+              const AttentionShape &shape, const GpuFootprint &footprint,
+              machine::TargetAttr target, const ScheduleOptions &options,
+              bool areParts) {
   constexpr int64_t kFewestWarps = 8, kFewestKeys = 64;
   bool isMeasured =
       schedule.getMaximum() == Maximum::Stale ||
@@ -470,7 +487,7 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
   bool hasSequences = schedule.getOrder() == WorkOrder::LongestFirst &&
                       mayHaveSequences(op.getMask());
   bool isDealt = areParts || hasSequences ||
-                 areTilesUneven(shape, schedule, needs, target);
+                 areTilesUneven(shape, schedule, needs, target, options);
   return schedule.with(
       {.queries = hasSequences ? QueryTiles::Sequences : QueryTiles::Aligned,
        .blocks = isDealt ? Blocks::Dealt : Blocks::Persistent,
@@ -629,10 +646,13 @@ static AttentionShape getPricedShape(AttentionOp op, machine::TargetAttr target,
   return shape;
 }
 
+static bool isDealt(const ScheduleChoice &choice) {
+  return choice.schedule.getBlocks() == Blocks::Dealt;
+}
+
 /// Returns true if a list has parts of the tiles of packed sequences.
 static bool hasPartsOfList(const ScheduleChoice &choice) {
-  return choice.schedule.getBlocks() == Blocks::Dealt &&
-         choice.schedule.getSplit() > 1;
+  return isDealt(choice) && choice.schedule.getSplit() > 1;
 }
 
 double fovea::predictGpuSeconds(AttentionOp op, machine::TargetAttr target,
@@ -659,10 +679,19 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
   captureChoices.emplace_back(Captures::Gathered,
                               getRegionNeeds(op, /*tiles=*/{}));
   Growth growth = captureChoices.front().second.growth;
-  AttentionShape shape = getPricedShape(
-      op, target, tiles, captureChoices.front().second,
-      options.typicalLength ? options.typicalLength : kUsualLength,
-      options.typicalRows, getAdded(op, options));
+  int64_t length = options.typicalLength ? options.typicalLength : kUsualLength;
+  if (options.tileRows)
+    length = getLengthOfTiles(op, options.tileRows, target);
+  AttentionShape shape =
+      getPricedShape(op, target, tiles, captureChoices.front().second, length,
+                     options.typicalRows, getAdded(op, options));
+  if (options.tileRows) {
+    RankedTensorType query = op.getQuery().getType();
+    if (query.isDynamicDim(0))
+      shape.batch = 1;
+    if (query.isDynamicDim(2))
+      shape.queries = length * shape.rowsOfQuery;
+  }
   WorkOrder order = getWorkOrder(op.getMask());
   LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
          << shape.heads << "x" << shape.queries << "x" << shape.headDim
@@ -682,6 +711,8 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
   // blocks may have several tiles (128: 47 to 90).
   bool isNarrowMasked =
       !op.getMask().empty() && shape.headDim + shape.valueDim <= 128;
+  // Nor does a machine have work for four of them where tiles are few.
+  bool mayBeStale = options.tileRows > tile::kGroupRows;
   constexpr int64_t kWideners = 4;
   int64_t widen = getWideningObstacle(op, target) ? 0 : kWideners;
   auto splitSize = static_cast<int64_t>(op.getSplitSize().value_or(0));
@@ -749,7 +780,7 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
           // WGMMA; they are short enough to need copies further ahead.
           bool isStale = footprint.usesWgmma && !parts && options.passes == 1 &&
                          !op.getDropout() && keys && !splitSize &&
-                         (isAlternating || !isNarrowMasked ||
+                         (isAlternating || !isNarrowMasked || mayBeStale ||
                           (lacksGroup && !needs.hasLengths));
           if (isStale)
             candidate =
@@ -788,6 +819,9 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
           else if (areFewHeads &&
                    candidate.getQueryTile() < options.typicalRows)
             objection = "has fewer rows than code for few is for";
+          else if (options.tileRows &&
+                   candidate.getQueryTile() != options.tileRows)
+            objection = "has other rows than code for few tiles is for";
           else if (getUnrolled(candidate, shape) > kLargestUnrolled)
             objection = "has too much code";
           if (!objection.empty()) {
@@ -797,8 +831,9 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
             continue;
           }
           SmallVector<ScheduleAttr> choices = {candidate};
-          ScheduleAttr persistent = getPersistent(candidate, op, needs, shape,
-                                                  footprint, target, areParts);
+          ScheduleAttr persistent =
+              getPersistent(candidate, op, needs, shape, footprint, target,
+                            options, areParts);
           if (persistent)
             choices.push_back(persistent);
           if (persistent && !areParts) {
@@ -825,6 +860,11 @@ fovea::listGpuSchedules(AttentionOp op, machine::TargetAttr target,
             insertChoice(valid, choice,
                          predictGpuSeconds(shape, target, choice));
         }
+  // Of few tiles under a mask the longest decides, which blocks that are dealt
+  // others take alone (H200, d = 64, 16 heads, 2000: 26 us, 36 in order).
+  if (options.tileRows && llvm::any_of(valid, isDealt))
+    llvm::erase_if(
+        valid, [](const ScheduleChoice &choice) { return !isDealt(choice); });
   // With parts a schedule without them is for what has none with them.
   if (areParts && llvm::any_of(valid, hasPartsOfList))
     llvm::erase_if(valid, [](const ScheduleChoice &choice) {

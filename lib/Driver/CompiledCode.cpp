@@ -28,7 +28,8 @@ static void addInput(CacheKey &key, llvm::StringRef text,
       .add(options.deterministic)
       .add(options.exactFunctions)
       .add(options.typicalLength)
-      .add(options.typicalRows);
+      .add(options.typicalRows)
+      .add(options.tileRows);
   // For a GPU, the numbers are the typical ones that code is made for, not
   // those of the GPU here.
   key.add(options.gpu ? options.gpu->name.str() : identifyHost(options.arch));
@@ -268,6 +269,24 @@ static FewRows readFewRows(Reader &reader) {
   return rows;
 }
 
+static void writeFewTiles(Writer &writer, const FewTiles &tiles) {
+  writePlaceIfAny(writer, tiles.batch);
+  writePlace(writer, tiles.queries);
+  writePlace(writer, tiles.keys);
+  writer.write(tiles.tile);
+  writer.write(tiles.mostTiles);
+}
+
+static FewTiles readFewTiles(Reader &reader) {
+  FewTiles tiles;
+  tiles.batch = readPlaceIfAny(reader);
+  tiles.queries = readPlace(reader);
+  tiles.keys = readPlace(reader);
+  tiles.tile = reader.readNumber();
+  tiles.mostTiles = reader.readNumber();
+  return tiles;
+}
+
 std::string fovea::serialize(const CompiledCode &code) {
   std::string bytes;
   Writer writer(bytes);
@@ -286,6 +305,8 @@ std::string fovea::serialize(const CompiledCode &code) {
     writer.write(int64_t(sizes.shortLengths.steps));
     for (const FewRows &rows : sizes.fewRows)
       writeFewRows(writer, rows);
+    for (const FewTiles &tiles : sizes.fewTiles)
+      writeFewTiles(writer, tiles);
     writer.write(int64_t(function.testsOperands));
   });
   writer.write(code.object->getBuffer());
@@ -312,6 +333,8 @@ std::optional<CompiledCode> fovea::deserialize(llvm::StringRef bytes) {
     lengths.steps = uint64_t(reader.readNumber());
     for (FewRows &rows : function.otherSizes.fewRows)
       rows = readFewRows(reader);
+    for (FewTiles &tiles : function.otherSizes.fewTiles)
+      tiles = readFewTiles(reader);
     function.testsOperands = reader.readNumber() != 0;
   });
   code.object =

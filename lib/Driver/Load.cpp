@@ -244,9 +244,9 @@ Executable::loadKept(const CacheKey &key, llvm::StringRef text,
     return nullptr;
   auto loaded = load(std::move(*kept), options.gpu, options.timing);
   if (loaded) {
-    auto sizes =
-        llvm::map_to_vector((*loaded)->state->entries,
-                            [](const auto &entry) { return entry.otherSizes; });
+    auto sizes = llvm::map_to_vector<1>(
+        (*loaded)->state->entries,
+        [](const auto &entry) { return entry.otherSizes; });
     (*loaded)->state->keepVersions(text, options, sizes);
     (*loaded)->state->finishVersions(text, options);
   }

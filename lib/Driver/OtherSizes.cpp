@@ -24,6 +24,12 @@ static bool areFew(const FewRows &rows, GetSize getSize) {
                       getSize(rows.queries), keys);
 }
 
+static bool areFew(const FewTiles &tiles, GetSize getSize) {
+  return tiles.mostTiles &&
+         tiles.contain(tiles.batch ? getSize(*tiles.batch) : 1,
+                       getSize(tiles.queries), getSize(tiles.keys));
+}
+
 static bool areShort(const ShortLengths &lengths, GetSize getSize) {
   int64_t length = 0;
   for (SizePlace place : lengths.places) {
@@ -39,8 +45,10 @@ static bool areShort(const ShortLengths &lengths, GetSize getSize) {
 }
 
 bool OtherSizes::isNeeded(size_t code) const {
-  return code == kShort ? shortLengths.steps != 0
-                        : fewRows[code].mostTiles != 0;
+  if (code == kShort)
+    return shortLengths.steps != 0;
+  return code < kTiles ? fewRows[code].mostTiles != 0
+                       : fewTiles[code - kTiles].mostTiles != 0;
 }
 
 std::optional<size_t> OtherSizes::choose(
@@ -55,6 +63,9 @@ std::optional<size_t> OtherSizes::choose(
   for (auto [code, rows] : llvm::enumerate(fewRows))
     if (areFew(rows, getSize))
       return code;
+  for (auto [code, tiles] : llvm::enumerate(fewTiles))
+    if (areFew(tiles, getSize))
+      return kTiles + code;
   if (areShort(shortLengths, getSize))
     return kShort;
   return std::nullopt;
@@ -66,7 +77,9 @@ CompileOptions OtherSizes::getOptions(size_t code,
   options.callShapes.clear();
   if (code == kShort)
     options.typicalLength = kShortLength;
-  else
+  else if (code < kTiles)
     options.typicalRows = FewRows::kTypical[code];
+  else
+    options.tileRows = FewTiles::kRows[code - kTiles];
   return options;
 }

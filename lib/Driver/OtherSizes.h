@@ -9,6 +9,7 @@
 #define FOVEA_LIB_DRIVER_OTHERSIZES_H
 
 #include "fovea/Analysis/FewRows.h"
+#include "fovea/Analysis/FewTiles.h"
 #include "fovea/Analysis/ShortLengths.h"
 
 namespace fovea {
@@ -18,11 +19,14 @@ struct CompileOptions;
 /// The calls of a function that codes for other sizes than the usual ones are
 /// to serve, by the numbers of the codes.
 struct OtherSizes {
-  /// The number of the code for short lengths, behind those for few rows.
-  static constexpr size_t kShort = FewRows::kTypical.size();
+  /// The numbers of the first code for few tiles, behind those for few rows,
+  /// and of that for short lengths.
+  static constexpr size_t kTiles = FewRows::kTypical.size(),
+                          kShort = kTiles + FewTiles::kRows.size();
   static constexpr size_t kCodes = kShort + 1;
 
   FewRowsOfCodes fewRows;
+  FewTilesOfCodes fewTiles;
   ShortLengths shortLengths;
 
   /// Returns true if a code serves any call.

@@ -499,8 +499,8 @@ Program::State::findOtherSizes(const CompileOptions &options) {
     });
   });
   if (!isDynamic || !options.gpu || !options.gpu->hasWarpGroups ||
-      options.typicalLength || options.typicalRows || options.schedules ||
-      options.strategy == Strategy::Unfused)
+      options.typicalLength || options.typicalRows || options.tileRows ||
+      options.schedules || options.strategy == Strategy::Unfused)
     return found;
   auto usual = lowerWithoutSchedules(options);
   if (!usual)
@@ -519,6 +519,7 @@ Program::State::findOtherSizes(const CompileOptions &options) {
     auto shorter = (*other)->lookupSymbol<mlir::func::FuncOp>(signature.name);
     if (function && shorter)
       sizes = {fovea::findFewRows(shorter, target, schedules),
+               fovea::findFewTiles(function, target, schedules),
                fovea::findShortLengths(function, shorter, target, schedules)};
   }
   return found;

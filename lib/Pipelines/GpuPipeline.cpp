@@ -171,6 +171,7 @@ void fovea::buildGpuKernelPipeline(OpPassManager &manager,
     schedules.exactProducts = options.exactFunctions;
     schedules.typicalLength = options.typicalLength;
     schedules.typicalRows = options.typicalRows;
+    schedules.tileRows = options.tileRows;
     if (options.selectsSchedules)
       manager.addPass(attn::createAttnSelectSchedule(schedules));
   }

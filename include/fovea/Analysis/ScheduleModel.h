@@ -148,7 +148,14 @@ struct ScheduleOptions {
   /// The rows of a head of all sequences of a GPU's dynamic batch, if they are
   /// few: queries, or those of a group's heads; 0: they are not.
   int64_t typicalRows = 0;
+  /// The rows of a GPU's tiles of queries, if a dynamic batch has so few that
+  /// all are busy at once (`countFewTiles`); 0: they are not.
+  int64_t tileRows = 0;
 };
+
+/// Returns how many tiles of all heads are few: one for each multiprocessor, or
+/// two where blocks get them when they are free, as one may be much shorter.
+int64_t countFewTiles(attn::Blocks blocks, machine::TargetAttr target);
 
 /// Returns the schedules whose tile fits the target, those with the least
 /// predicted time first: a host's near memory; a GPU's registers and shared

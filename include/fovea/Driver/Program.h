@@ -102,6 +102,9 @@ struct CompileOptions {
   /// not few, and code for few beside it, which is compiled by the first call
   /// that it serves, unless there is a typical length.
   int64_t typicalRows = 0;
+  /// The rows of a tile of queries in code for calls that have few tiles. 0:
+  /// what is usual, and code for few beside it, as for few rows.
+  int64_t tileRows = 0;
   /// True if code for calls has kernels that copy operands which a GPU's TMA
   /// cannot address. Else only a call that needs them compiles them.
   bool copiesOperands = false;
@@ -119,14 +122,15 @@ struct CompileOptions {
   /// Returns what compiles for `gpu` up to a level.
   GpuOptions getGpuOptions(Level level) const {
     bool isForShort = typicalLength && typicalLength < kUsualLength;
-    return {
-        strategy,       level,         gpu,         deterministic,
-        exactFunctions, typicalLength, typicalRows, typicalRows || isForShort};
+    return {strategy,      level,          gpu,
+            deterministic, exactFunctions, typicalLength,
+            typicalRows,   tileRows,       typicalRows || isForShort};
   }
 
   /// Returns what schedules of attention are chosen by.
   ScheduleOptions getScheduleOptions() const {
-    return {getPasses(strategy), exactFunctions, typicalLength, typicalRows};
+    return {getPasses(strategy), exactFunctions, typicalLength, typicalRows,
+            tileRows};
   }
 };
 

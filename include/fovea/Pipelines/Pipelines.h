@@ -114,6 +114,8 @@ struct GpuOptions {
   /// The rows of a head of all sequences of a dynamic batch; 0: they are not
   /// few.
   int64_t typicalRows = 0;
+  /// The rows of a tile of queries where there are few tiles; 0: any.
+  int64_t tileRows = 0;
   /// True if code is for few queries of each sequence, so that the heads of a
   /// group are rows of any number of them (`attn-pack-groups=batches`).
   bool packsBatches = false;

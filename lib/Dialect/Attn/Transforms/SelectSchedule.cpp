@@ -52,6 +52,13 @@ struct SelectSchedule
           << typicalRows.getValue();
       return signalPassFailure();
     }
+    if (tileRows < 0) {
+      getOperation()->emitError()
+          << "attn-select-schedule: tile-rows must be at least 1, or 0 for "
+             "what is usual, but is "
+          << tileRows.getValue();
+      return signalPassFailure();
+    }
     if (queryTile < 0 || keyTile < 0) {
       getOperation()->emitError()
           << "attn-select-schedule: query-tile and key-tile must be at least "
@@ -105,8 +112,9 @@ private:
   }
 
   ScheduleAttr choose(AttentionOp op, machine::TargetAttr target) {
-    return selectSchedule(op, target,
-                          {passes, exactProducts, typicalLength, typicalRows});
+    return selectSchedule(
+        op, target,
+        {passes, exactProducts, typicalLength, typicalRows, tileRows});
   }
   ScheduleAttr choose(AttentionBackwardOp op, machine::TargetAttr target) {
     return selectSchedule(op, target);

@@ -313,7 +313,10 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     Option<"typicalRows", "typical-rows", "int64_t", /*default=*/"0",
            "Rows of a head of the only sequence that a GPU's dynamic batch is taken "
            "to have, of 8192 keys where their number is dynamic: queries, or "
-           "those of a group's heads; 0: they are not few">
+           "those of a group's heads; 0: they are not few">,
+    Option<"tileRows", "tile-rows", "int64_t", /*default=*/"0",
+           "Rows of a GPU's tiles of queries, of which a dynamic batch is taken "
+           "to have one or two for each multiprocessor; 0: any, of many">
   ];
   let statistics = [
     Statistic<"numSelected", "num-selected", "Number of schedules chosen">,
