@@ -35,8 +35,8 @@ static FewRowsOfCodes findFewPacked(func::FuncOp function, AttentionOp op,
         schedule.getSplit() < 2 || schedule == next)
       continue;
     FewRows &few = codes[number];
-    few = {std::nullopt, *queries, keys,
-           std::max<int64_t>(schedule.getQueryTile() / rows, 1)};
+    few = {{std::nullopt, *queries, keys,
+            std::max<int64_t>(schedule.getQueryTile() / rows, 1)}};
     // More keep the machine busy as they are.
     few.mostTiles = target.getCores() / op.getQuery().getType().getDimSize(1);
     if (number + 1 < codes.size())
@@ -55,16 +55,10 @@ static constexpr int64_t kMostTilesOfHeads = 2;
 FewRowsOfCodes fovea::findFewRows(func::FuncOp function,
                                   machine::TargetAttr target,
                                   const ScheduleOptions &options) {
-  SmallVector<AttentionOp> ops;
-  function.walk([&](AttentionOp op) { ops.push_back(op); });
-  if (ops.size() != 1)
+  AttentionOp op = findAttentionOfAnyLength(function);
+  if (!op || !op.getQuery().getType().isDynamicDim(0))
     return {};
-  AttentionOp op = ops.front();
   RankedTensorType query = op.getQuery().getType();
-  // With parts of fixed sizes a row has the same bits whatever the lengths.
-  if (op.getSchedule() || op.getSplitSize() || !query.isDynamicDim(0) ||
-      !query.isDynamicDim(2) || query.isDynamicDim(1))
-    return {};
   if (Value packed = getPackedQueries(op))
     return findFewPacked(function, op, packed, target, options);
   Value whole = getQueriesOfHeads(op);
@@ -84,8 +78,8 @@ FewRowsOfCodes fovea::findFewRows(func::FuncOp function,
     if (!schedule || !schedule.isSplit() || schedule == next)
       continue;
     FewRows &few = codes[number];
-    few = {batch, *queries, keys,
-           std::max<int64_t>(schedule.getQueryTile() / rows, 1)};
+    few = {{batch, *queries, keys,
+            std::max<int64_t>(schedule.getQueryTile() / rows, 1)}};
     // Of more tiles each has no two parts that are busy at once.
     few.mostTiles = target.getCores() / (2 * query.getDimSize(1));
     if (number + 1 < codes.size()) {

@@ -19,15 +19,11 @@ using namespace fovea::attn;
 FewTilesOfCodes fovea::findFewTiles(func::FuncOp function,
                                     machine::TargetAttr target,
                                     const ScheduleOptions &options) {
-  SmallVector<AttentionOp> ops;
-  function.walk([&](AttentionOp op) { ops.push_back(op); });
-  if (ops.size() != 1)
+  AttentionOp op = findAttentionOfAnyLength(function);
+  if (!op || getPackedQueries(op))
     return {};
-  AttentionOp op = ops.front();
   RankedTensorType query = op.getQuery().getType();
-  // With parts of fixed sizes a row has the same bits whatever the lengths.
-  if (op.getSchedule() || op.getSplitSize() || !query.isDynamicDim(2) ||
-      query.isDynamicDim(1) || query.getDimSize(1) == 0 || getPackedQueries(op))
+  if (query.getDimSize(1) == 0)
     return {};
   ScheduleAttr usual = selectSchedule(op, target, options);
   if (!usual)
@@ -46,7 +42,7 @@ FewTilesOfCodes fovea::findFewTiles(func::FuncOp function,
   if (!queries || !keys)
     return {};
   few.queries = *queries;
-  few.keys = *keys;
+  few.keys = keys;
   FewTilesOfCodes codes;
   for (auto [rows, code] : llvm::zip_equal(FewTiles::kRows, codes)) {
     ScheduleOptions forFew = options;

@@ -400,9 +400,8 @@ int64_t fovea::countFewTiles(Blocks blocks, machine::TargetAttr target) {
 /// Returns the length of the one sequence whose tiles of so many rows are few.
 static int64_t getLengthOfTiles(AttentionOp op, int64_t rows,
                                 machine::TargetAttr target) {
-  constexpr int64_t kSmallest = 64;
   // The smallest ones are not dealt.
-  bool isDealt = rows > kSmallest && !op.getMask().empty();
+  bool isDealt = rows > tile::kGroupRows && !op.getMask().empty();
   int64_t heads = std::max<int64_t>(op.getQuery().getType().getDimSize(1), 1);
   int64_t tiles =
       countFewTiles(isDealt ? Blocks::Dealt : Blocks::Tiles, target) / heads;

@@ -249,42 +249,20 @@ static std::optional<SizePlace> readPlaceIfAny(Reader &reader) {
   return isThere ? std::optional(place) : std::nullopt;
 }
 
-static void writeFewRows(Writer &writer, const FewRows &rows) {
-  writePlaceIfAny(writer, rows.batch);
-  writePlace(writer, rows.queries);
-  writePlaceIfAny(writer, rows.keys);
-  writer.write(rows.tile);
-  writer.write(rows.mostTiles);
-  writer.write(rows.mostQueries);
+static void writeCalls(Writer &writer, const TileCalls &calls) {
+  writePlaceIfAny(writer, calls.batch);
+  writePlace(writer, calls.queries);
+  writePlaceIfAny(writer, calls.keys);
+  writer.write(calls.tile);
+  writer.write(calls.mostTiles);
 }
 
-static FewRows readFewRows(Reader &reader) {
-  FewRows rows;
-  rows.batch = readPlaceIfAny(reader);
-  rows.queries = readPlace(reader);
-  rows.keys = readPlaceIfAny(reader);
-  rows.tile = reader.readNumber();
-  rows.mostTiles = reader.readNumber();
-  rows.mostQueries = reader.readNumber();
-  return rows;
-}
-
-static void writeFewTiles(Writer &writer, const FewTiles &tiles) {
-  writePlaceIfAny(writer, tiles.batch);
-  writePlace(writer, tiles.queries);
-  writePlace(writer, tiles.keys);
-  writer.write(tiles.tile);
-  writer.write(tiles.mostTiles);
-}
-
-static FewTiles readFewTiles(Reader &reader) {
-  FewTiles tiles;
-  tiles.batch = readPlaceIfAny(reader);
-  tiles.queries = readPlace(reader);
-  tiles.keys = readPlace(reader);
-  tiles.tile = reader.readNumber();
-  tiles.mostTiles = reader.readNumber();
-  return tiles;
+static void readCalls(Reader &reader, TileCalls &calls) {
+  calls.batch = readPlaceIfAny(reader);
+  calls.queries = readPlace(reader);
+  calls.keys = readPlaceIfAny(reader);
+  calls.tile = reader.readNumber();
+  calls.mostTiles = reader.readNumber();
 }
 
 std::string fovea::serialize(const CompiledCode &code) {
@@ -303,10 +281,12 @@ std::string fovea::serialize(const CompiledCode &code) {
                      [&](SizePlace place) { writePlace(writer, place); });
     writePlaceIfAny(writer, sizes.shortLengths.sequences);
     writer.write(int64_t(sizes.shortLengths.steps));
-    for (const FewRows &rows : sizes.fewRows)
-      writeFewRows(writer, rows);
+    for (const FewRows &rows : sizes.fewRows) {
+      writeCalls(writer, rows);
+      writer.write(rows.mostQueries);
+    }
     for (const FewTiles &tiles : sizes.fewTiles)
-      writeFewTiles(writer, tiles);
+      writeCalls(writer, tiles);
     writer.write(int64_t(function.testsOperands));
   });
   writer.write(code.object->getBuffer());
@@ -331,10 +311,12 @@ std::optional<CompiledCode> fovea::deserialize(llvm::StringRef bytes) {
     reader.readList([&] { lengths.places.push_back(readPlace(reader)); });
     lengths.sequences = readPlaceIfAny(reader);
     lengths.steps = uint64_t(reader.readNumber());
-    for (FewRows &rows : function.otherSizes.fewRows)
-      rows = readFewRows(reader);
+    for (FewRows &rows : function.otherSizes.fewRows) {
+      readCalls(reader, rows);
+      rows.mostQueries = reader.readNumber();
+    }
     for (FewTiles &tiles : function.otherSizes.fewTiles)
-      tiles = readFewTiles(reader);
+      readCalls(reader, tiles);
     function.testsOperands = reader.readNumber() != 0;
   });
   code.object =

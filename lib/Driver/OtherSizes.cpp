@@ -14,20 +14,17 @@ using namespace fovea;
 /// Returns a size of an operand; -1 for wrong operands.
 using GetSize = llvm::function_ref<int64_t(SizePlace)>;
 
-static bool areFew(const FewRows &rows, GetSize getSize) {
-  if (!rows.mostTiles)
+/// Returns true if `calls`, of few rows or of few tiles, have one of such
+/// sizes.
+template <typename CallsTy>
+static bool areFew(const CallsTy &calls, GetSize getSize) {
+  if (!calls.mostTiles)
     return false;
   std::optional<int64_t> keys;
-  if (rows.keys)
-    keys = getSize(*rows.keys);
-  return rows.contain(rows.batch ? getSize(*rows.batch) : 1,
-                      getSize(rows.queries), keys);
-}
-
-static bool areFew(const FewTiles &tiles, GetSize getSize) {
-  return tiles.mostTiles &&
-         tiles.contain(tiles.batch ? getSize(*tiles.batch) : 1,
-                       getSize(tiles.queries), getSize(tiles.keys));
+  if (calls.keys)
+    keys = getSize(*calls.keys);
+  return calls.contain(calls.batch ? getSize(*calls.batch) : 1,
+                       getSize(calls.queries), keys);
 }
 
 static bool areShort(const ShortLengths &lengths, GetSize getSize) {

@@ -39,7 +39,7 @@ protected:
   })";
     std::string text = llvm::formatv(R"(
 !t = tensor<{0}xbf16>
-func.func @f(%scale: f32, %q: !t, %k: !t) -> !t {{
+func.func @f(%unused: f32, %q: !t, %k: !t) -> !t {{
   %o = attn.attention %q, %k, %k scale(0.125) {1} {2} : !t, !t, !t -> !t
   return %o : !t
 })",
@@ -65,8 +65,9 @@ TEST_F(FewTilesTest, HaveOneOrTwoForEachMultiprocessor) {
   EXPECT_EQ(causal[0].batch->dim, 0u);
   EXPECT_EQ(causal[0].queries.operand, 1u);
   EXPECT_EQ(causal[0].queries.dim, 2u);
-  EXPECT_EQ(causal[0].keys.operand, 2u);
-  EXPECT_EQ(causal[0].keys.dim, 2u);
+  ASSERT_TRUE(causal[0].keys);
+  EXPECT_EQ(causal[0].keys->operand, 2u);
+  EXPECT_EQ(causal[0].keys->dim, 2u);
   // Tiles that take the same time need a multiprocessor each.
   FewTilesOfCodes full = find("?x16x?x64", /*isCausal=*/false);
   EXPECT_EQ(full[1].mostTiles, 132 / 16);
@@ -112,6 +113,8 @@ TEST(FewTiles, ContainCallsByTheirTiles) {
   EXPECT_FALSE(few.contain(0, 512, 512));
   EXPECT_FALSE(few.contain(1, 0, 0));
   EXPECT_FALSE(few.contain(1, -1, -1));
+  EXPECT_FALSE(few.contain(1, 512, -1));
+  EXPECT_FALSE(few.contain(1, 512, std::nullopt));
 }
 
 } // namespace

@@ -27,10 +27,11 @@ CompiledCode makeCode() {
   first.otherSizes.shortLengths.places = {{0, 1}};
   first.otherSizes.shortLengths.sequences = {2, 0, -1};
   first.otherSizes.shortLengths.add(2048);
-  first.otherSizes.fewTiles[1] = {std::nullopt, {4, 1}, {5, 2}, 32, 6};
-  first.otherSizes.fewRows[0] = {std::nullopt, {3, 2}, std::nullopt, 16, 9};
+  first.otherSizes.fewTiles[1] = {
+      {std::nullopt, {4, 1}, SizePlace{5, 2}, 32, 6}};
+  first.otherSizes.fewRows[0] = {{std::nullopt, {3, 2}, std::nullopt, 16, 9}};
   first.otherSizes.fewRows[1] = {
-      SizePlace{1, 0}, {1, 2}, SizePlace{2, 3}, 64, 5, 70};
+      {SizePlace{1, 0}, {1, 2}, SizePlace{2, 3}, 64, 5}, 70};
   first.testsOperands = true;
   CompiledCode::Function &second = code.functions.emplace_back();
   second.signature.name = "other";
@@ -73,11 +74,12 @@ TEST(CompiledCode, IsReadAsItWasWritten) {
   EXPECT_TRUE(first.otherSizes.shortLengths.contain(2048));
   EXPECT_FALSE(first.otherSizes.shortLengths.contain(1984));
   EXPECT_EQ(code->functions[1].otherSizes.shortLengths.steps, 0u);
-  // Packed queries have no batch.
   EXPECT_EQ(first.otherSizes.fewTiles[1].queries.operand, 4u);
-  EXPECT_EQ(first.otherSizes.fewTiles[1].keys.dim, 2u);
+  ASSERT_TRUE(first.otherSizes.fewTiles[1].keys);
+  EXPECT_EQ(first.otherSizes.fewTiles[1].keys->dim, 2u);
   EXPECT_EQ(first.otherSizes.fewTiles[1].tile, 32);
   EXPECT_EQ(first.otherSizes.fewTiles[1].mostTiles, 6);
+  // Packed queries have no batch.
   EXPECT_FALSE(first.otherSizes.fewRows[0].batch);
   EXPECT_EQ(first.otherSizes.fewRows[0].queries.operand, 3u);
   EXPECT_EQ(first.otherSizes.fewRows[0].queries.dim, 2u);

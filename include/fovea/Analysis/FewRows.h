@@ -15,9 +15,7 @@
 #define FOVEA_ANALYSIS_FEWROWS_H
 
 #include "fovea/Analysis/ScheduleModel.h"
-#include "fovea/Analysis/SizePlace.h"
-
-#include "llvm/Support/MathExtras.h"
+#include "fovea/Analysis/TileCalls.h"
 
 #include <algorithm>
 #include <array>
@@ -26,7 +24,7 @@
 namespace fovea {
 
 /// The calls of a function that one code for few rows serves.
-struct FewRows {
+struct FewRows : TileCalls {
   /// The rows of a head that such codes are made for: queries, or those of all
   /// heads of a group, and some without one (`attn-pack-groups`). The first one
   /// that serves a call is taken; those in front of the last one serve no more
@@ -35,29 +33,16 @@ struct FewRows {
   /// and 29.9, 128 42.4 and 36.3.)
   static constexpr std::array<int64_t, 2> kTypical = {64, 128};
   /// As many keys for each query of a batch, and in all, make up for merging
-  /// the parts.
+  /// the parts; where their number is not known there are many.
   static constexpr int64_t kKeysPerQuery = 8, kFewestKeys = 2048;
 
-  /// The number of batches, and of queries of each; without one, of sequences
-  /// that lie packed, the number of all queries.
-  std::optional<SizePlace> batch;
-  SizePlace queries;
-  /// None where the number of keys is no operand's size, as that of a table of
-  /// pages; there are many then.
-  std::optional<SizePlace> keys;
-  /// The queries of a tile, and the most tiles of a head, of all sequences; 0:
-  /// no call is served.
-  int64_t tile = 1, mostTiles = 0;
   /// The most queries of a sequence, or of all that lie packed.
   int64_t mostQueries = std::numeric_limits<int64_t>::max();
 
   bool contain(int64_t numBatches, int64_t numQueries,
                std::optional<int64_t> numKeys) const {
     int64_t keysPerQuery = batch ? kKeysPerQuery : 0;
-    return numBatches > 0 && numQueries > 0 && numBatches <= mostTiles &&
-           numQueries <= mostQueries &&
-           int64_t(llvm::divideCeil(numQueries, tile)) * numBatches <=
-               mostTiles &&
+    return hasFewTiles(numBatches, numQueries) && numQueries <= mostQueries &&
            (!numKeys ||
             *numKeys >= std::max(kFewestKeys, keysPerQuery * numQueries));
   }

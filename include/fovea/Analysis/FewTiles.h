@@ -16,16 +16,14 @@
 #define FOVEA_ANALYSIS_FEWTILES_H
 
 #include "fovea/Analysis/ScheduleModel.h"
-#include "fovea/Analysis/SizePlace.h"
-
-#include "llvm/Support/MathExtras.h"
+#include "fovea/Analysis/TileCalls.h"
 
 #include <array>
 
 namespace fovea {
 
 /// The calls of a function that one code for few tiles serves.
-struct FewTiles {
+struct FewTiles : TileCalls {
   /// The rows of a tile in such codes. The first one that serves a call is
   /// taken. (H200, d = 64, 16 heads, causal, us, by the first, by the second
   /// and by what is usual: 500 8.6, 11.3 and 14.2; 2000 43.5, 26.1 and 34.3.)
@@ -34,17 +32,10 @@ struct FewTiles {
   /// what they read.
   static constexpr int64_t kKeysPerQuery = 2;
 
-  /// The number of batches; none: one.
-  std::optional<SizePlace> batch;
-  SizePlace queries, keys;
-  /// The queries of a tile, and the most tiles of a head; 0: no call is served.
-  int64_t tile = 1, mostTiles = 0;
-
-  bool contain(int64_t numBatches, int64_t numQueries, int64_t numKeys) const {
-    return numBatches > 0 && numQueries > 0 && numBatches <= mostTiles &&
-           numKeys <= kKeysPerQuery * numQueries &&
-           int64_t(llvm::divideCeil(numQueries, tile)) * numBatches <=
-               mostTiles;
+  bool contain(int64_t numBatches, int64_t numQueries,
+               std::optional<int64_t> numKeys) const {
+    return hasFewTiles(numBatches, numQueries) && numKeys && *numKeys >= 0 &&
+           *numKeys <= kKeysPerQuery * numQueries;
   }
 };
 

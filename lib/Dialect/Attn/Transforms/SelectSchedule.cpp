@@ -38,27 +38,17 @@ struct SelectSchedule
           << passes.getValue();
       return signalPassFailure();
     }
-    if (typicalLength < 0) {
-      getOperation()->emitError()
-          << "attn-select-schedule: typical-length must be at least 1, or 0 "
-             "for what is usual, but is "
-          << typicalLength.getValue();
-      return signalPassFailure();
-    }
-    if (typicalRows < 0) {
-      getOperation()->emitError()
-          << "attn-select-schedule: typical-rows must be at least 1, or 0 for "
-             "what is usual, but is "
-          << typicalRows.getValue();
-      return signalPassFailure();
-    }
-    if (tileRows < 0) {
-      getOperation()->emitError()
-          << "attn-select-schedule: tile-rows must be at least 1, or 0 for "
-             "what is usual, but is "
-          << tileRows.getValue();
-      return signalPassFailure();
-    }
+    std::pair<StringRef, int64_t> expected[] = {
+        {"typical-length", typicalLength},
+        {"typical-rows", typicalRows},
+        {"tile-rows", tileRows}};
+    for (auto [name, value] : expected)
+      if (value < 0) {
+        getOperation()->emitError()
+            << "attn-select-schedule: " << name
+            << " must be at least 1, or 0 for what is usual, but is " << value;
+        return signalPassFailure();
+      }
     if (queryTile < 0 || keyTile < 0) {
       getOperation()->emitError()
           << "attn-select-schedule: query-tile and key-tile must be at least "
